@@ -1,0 +1,1 @@
+//! The capsule command line, as a library with main().

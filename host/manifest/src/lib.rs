@@ -1,0 +1,1 @@
+//! capsule.yaml: parsed with positions, validated, typed.

@@ -1,0 +1,1 @@
+//! MCP server over a tool dispatch; knows no process and no CLI.

@@ -1,0 +1,1 @@
+//! Guarded HTTP listener and outbound connector with an address policy.

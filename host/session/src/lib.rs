@@ -1,0 +1,1 @@
+//! Task state, event log, trace and kept contexts.

@@ -1,0 +1,1 @@
+//! Tool catalogue, dispatch chain and the WebAssembly sandbox.

@@ -1,0 +1,1 @@
+//! Driver anthropic: the Messages API.

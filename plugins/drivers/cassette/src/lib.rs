@@ -1,0 +1,1 @@
+//! Driver cassette: plays a recorded tape.

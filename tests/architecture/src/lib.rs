@@ -1,0 +1,1 @@
+//! Forbidden crate edges, read from cargo metadata.

@@ -1,0 +1,1 @@
+//! The kit over every registered transport with the real sandbox.

@@ -1,0 +1,1 @@
+//! Scripted model provider and misbehaving peers.

@@ -1,0 +1,1 @@
+//! Conformance cases for any transport.

@@ -1,0 +1,1 @@
+//! Real CLIs and official SDKs against the scripted provider.

@@ -1,0 +1,1 @@
+//! Registration survives a release build with link-time optimisation.

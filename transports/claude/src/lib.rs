@@ -1,0 +1,1 @@
+//! Transport claude: drives the Claude Code CLI headless.

@@ -1,0 +1,1 @@
+//! Transport echo: the deterministic example.

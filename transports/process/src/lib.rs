@@ -1,0 +1,1 @@
+//! Library of the CLI transports: child supervision and the loopback tool bridge.
