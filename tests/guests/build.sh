@@ -18,6 +18,7 @@ HERE=$(cd "$(dirname "$0")" && pwd)
 WORKSPACE=$(cd "$HERE/../../plugins/tools" && pwd)
 PREBUILT=$WORKSPACE/prebuilt
 BUILD=${CARGO_TARGET_DIR:-$WORKSPACE/target}
+CRATES=${CARGO_HOME:-$HOME/.cargo}/registry/src
 
 die() {
   echo "guests: $1" >&2
@@ -44,10 +45,10 @@ linker_version() {
 
 # The same bytes wherever sources and crates lie: no path of this machine may reach a panic message.
 compile() {
-  local cargo_home=${CARGO_HOME:-$HOME/.cargo} flags source
+  local flags source
   (cd "$WORKSPACE" && cargo fetch --locked --quiet)
   flags="--remap-path-prefix=$WORKSPACE=/tools"
-  for source in "$cargo_home"/registry/src/*/; do
+  for source in "$CRATES"/*/; do
     flags+=$'\x1f'"--remap-path-prefix=${source%/}=/crates"
   done
   (cd "$WORKSPACE" && env -u RUSTFLAGS -u RUSTC_WRAPPER RUSTC="$1" CARGO_TARGET_DIR="$BUILD" \
@@ -64,7 +65,7 @@ collect() {
       file=$out/$tool.wasm
       install -m 644 "$BUILD/$TARGET/release/${tool//-/_}.wasm" "$file"
       grep -q 'capsule:tool' "$file" || die "$tool.wasm has no section capsule:tool"
-      ! grep -q -F -e "$WORKSPACE" -e "$HOME/" "$file" || die "$tool.wasm holds a path of this machine"
+      ! grep -q -F -e "$WORKSPACE" -e "$CRATES" "$file" || die "$tool.wasm holds a path of this machine"
       printf '%s\n    {\n' "$between"
       printf '      "file": "%s.wasm",\n' "$tool"
       printf '      "sha256": "%s",\n' "$(sha256sum < "$file" | cut -d ' ' -f 1)"

@@ -116,7 +116,10 @@ fn list(path: &str) -> io::Result<Listing> {
 
 fn refusal(path: &str, error: &io::Error) -> String {
     if no_grant(error) {
-        return format!("not readable here: no grant covers '{path}'");
+        return format!(
+            "not readable here: no grant covers '{path}'; a path begins with a directory that the \
+             capsule grants this tool"
+        );
     }
     match error.kind() {
         ErrorKind::NotFound => format!("not found: '{path}'"),
@@ -145,7 +148,11 @@ mod tests {
         let words = "failed to find a pre-opened file descriptor through which \"/etc\" could be opened";
         let error = io::Error::other(words);
 
-        assert_eq!(refusal("/etc", &error), "not readable here: no grant covers '/etc'");
+        assert_eq!(
+            refusal("/etc", &error),
+            "not readable here: no grant covers '/etc'; a path begins with a directory that the \
+             capsule grants this tool"
+        );
         assert_eq!(refusal("/x", &io::Error::from(ErrorKind::NotFound)), "not found: '/x'");
         assert_eq!(
             refusal("/x", &io::Error::from(ErrorKind::PermissionDenied)),

@@ -75,6 +75,7 @@ macro_rules! export_tool {
             const SECTION: $crate::Section =
                 $crate::Section { $($key: ::core::option::Option::Some($value),)* ..$crate::Section::EMPTY };
             // The section exists in components only; elsewhere this checks the literals.
+            // SAFETY: a custom section is data beside the program; no code is linked by its name.
             #[used]
             #[cfg_attr(target_family = "wasm", unsafe(link_section = "capsule:tool"))]
             static BYTES: [u8; SECTION.len()] = SECTION.bytes();
