@@ -186,6 +186,13 @@ impl Answer {
     }
 }
 
+/// The status that goes with an error's type.
+pub(crate) fn status_of(kind: &str) -> u16 {
+    let statuses = [400, 401, 402, 403, 404, 413, 429, 504, 529];
+    let known = statuses.into_iter().find(|&status| kind_of(status) == kind);
+    known.unwrap_or(500)
+}
+
 /// The error type that goes with a status, as the Messages API documents it.
 fn kind_of(status: u16) -> &'static str {
     match status {

@@ -11,6 +11,7 @@ use hyper::body::Incoming;
 use serde_json::{Value, json};
 
 use crate::delivery::{Act, Body, ScriptedCut, perform, plan, whole};
+use crate::fault::status_of;
 use crate::provider::{MAX_BODY_BYTES, MAX_REQUESTS};
 use crate::record::{Exchange, Recorder};
 use crate::wire::anthropic::{self, Route};
@@ -164,7 +165,7 @@ impl Service {
         let id = request_id(&exchange);
         if body["stream"] != true {
             exchange.finish(Outcome::Answered);
-            return Ok(error_answer(500, error, &id));
+            return Ok(error_answer(status_of(&error.kind), error, &id));
         }
         match anthropic::events(reply, body, exchange.number) {
             Ok(mut events) => {

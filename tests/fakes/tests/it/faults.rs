@@ -120,6 +120,23 @@ async fn an_error_event_takes_the_place_of_the_rest() {
 }
 
 #[tokio::test]
+async fn an_error_event_is_a_status_for_a_non_streaming_client() {
+    let fault = Reply::text("hi").error_event(4, ApiError::overloaded());
+    let script = Script::new().then(fault).allow_non_streaming();
+    let provider = Provider::start(script).await.unwrap();
+    let mut body = hi();
+    body["stream"] = json!(false);
+
+    let got = post(&provider, &body).await;
+
+    assert_eq!(
+        (got.status, &got.json()["error"]["type"]),
+        (529, &json!("overloaded_error"))
+    );
+    provider.shutdown().await;
+}
+
+#[tokio::test]
 async fn a_connection_can_end_before_any_answer() {
     for close in [Close::Reset, Close::Close] {
         let provider = provider(Fault::CloseBeforeHeaders(close)).await;
