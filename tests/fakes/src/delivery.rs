@@ -129,6 +129,9 @@ impl Delivery {
 
 #[cfg(test)]
 mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::{prop_assert, prop_assert_eq, proptest};
+
     use super::*;
 
     fn events() -> Vec<Bytes> {
@@ -171,5 +174,44 @@ mod tests {
         let cut = Some((Position::Events(9), Act::Cut(Close::Close)));
         let acts = plan(&events(), Chunking::Whole, cut);
         assert_eq!(acts, [write("abcdef"), Act::Cut(Close::Close)]);
+    }
+
+    proptest! {
+        #[test]
+        fn no_plan_loses_or_moves_a_byte(
+            events in vec("[a-zé]{0,9}", 0..6),
+            size in 0..12_usize,
+            at in 0..60_usize,
+            by_events: bool,
+            chunked: bool,
+            cut: bool,
+        ) {
+            let all = events.concat();
+            let bytes: Vec<Bytes> = events.iter().cloned().map(Bytes::from).collect();
+            let chunking = if chunked { Chunking::Bytes(size) } else { Chunking::PerEvent };
+            let (position, before) = if by_events {
+                let count = at % 8;
+                (Position::Events(count), events.iter().take(count).map(String::len).sum())
+            } else {
+                (Position::Bytes(at), at.min(all.len()))
+            };
+            let act = if cut { Act::Cut(Close::Close) } else { Act::Wait };
+
+            let acts = plan(&bytes, chunking, Some((position, act)));
+
+            let is_write = |act: &&Act| matches!(act, Act::Write(_));
+            let head: Vec<u8> = acts.iter().take_while(is_write).flat_map(written).collect();
+            let whole: Vec<u8> = acts.iter().flat_map(written).collect();
+            prop_assert_eq!(&head, &all.as_bytes()[..before]);
+            prop_assert_eq!(&whole, if cut { &head } else { all.as_bytes() });
+            prop_assert!(acts.iter().all(|act| *act != Act::Write(Bytes::new())));
+        }
+    }
+
+    fn written(act: &Act) -> Vec<u8> {
+        match act {
+            Act::Write(bytes) => bytes.to_vec(),
+            Act::Wait | Act::Cut(_) => Vec::new(),
+        }
     }
 }

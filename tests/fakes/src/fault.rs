@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use http::{HeaderName, HeaderValue};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -175,6 +176,23 @@ impl Answer {
     pub fn header(mut self, name: &str, value: &str) -> Self {
         self.headers.insert(name.to_owned(), value.to_owned());
         self
+    }
+
+    /// What HTTP could not carry.
+    pub(crate) fn flaw(&self) -> Option<String> {
+        if !(200..=599).contains(&self.status) {
+            return Some(format!("not a final status: {}", self.status));
+        }
+        if let AnswerBody::Text { content_type, .. } = &self.body
+            && HeaderValue::from_str(content_type).is_err()
+        {
+            return Some(format!("not a content type: {content_type:?}"));
+        }
+        let mut headers = self.headers.iter();
+        let (name, value) = headers.find(|(name, value)| {
+            HeaderName::from_bytes(name.as_bytes()).is_err() || HeaderValue::from_str(value).is_err()
+        })?;
+        Some(format!("not a header: {name:?}: {value:?}"))
     }
 
     fn with_body(status: u16, body: AnswerBody) -> Self {

@@ -35,7 +35,7 @@ mod wire;
 
 pub use fault::{Answer, AnswerBody, ApiError, Close, Fault, Position};
 pub use gate::Gate;
-pub use provider::{MAX_BODY_BYTES, MAX_CONNECTIONS, MAX_REQUESTS, Provider};
+pub use provider::{MAX_BODY_BYTES, MAX_CONNECTIONS, MAX_RECORDED_BYTES, MAX_REQUESTS, Provider};
 pub use record::{Outcome, RecordedRequest};
 pub use reply::{Block, Call, Chunking, Pieces, RawEvent, Reply, Usage};
 pub use script::{Exhausted, LoadError, Script, Step};

@@ -24,6 +24,8 @@ pub const MAX_CONNECTIONS: usize = 1024;
 pub const MAX_BODY_BYTES: usize = 32 * 1024 * 1024;
 /// Requests recorded; further ones are answered with 500 and recorded as a violation.
 pub const MAX_REQUESTS: usize = 16_384;
+/// Bytes of request bodies recorded in all; further requests are answered as above.
+pub const MAX_RECORDED_BYTES: usize = 512 * 1024 * 1024;
 /// Header fields of a request; more are answered with 431.
 const MAX_HEADERS: usize = 100;
 /// The longest wait for a request's head, idle time on a kept connection included. Long, so that
@@ -32,8 +34,8 @@ const HEAD_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// A scripted model provider on a loopback port.
 ///
-/// Everything it started ends with it: at once when dropped, and by the end of
-/// [`Provider::shutdown`] otherwise. Waiting has no limit in time of its own: a test's runner
+/// Everything it started ends with it: aborted when dropped, and gone by the end of
+/// [`Provider::shutdown`]. Waiting has no limit in time of its own: a test's runner
 /// sets one.
 #[derive(Debug)]
 pub struct Provider {
@@ -47,7 +49,7 @@ impl Provider {
     /// Starts on a free port of 127.0.0.1.
     ///
     /// # Errors
-    /// When the listener cannot be bound.
+    /// As [`Provider::start_on`].
     pub async fn start(script: Script) -> io::Result<Self> {
         Self::start_on(script, 0).await
     }
@@ -55,8 +57,12 @@ impl Provider {
     /// Starts on this port of 127.0.0.1; 0 means a free one.
     ///
     /// # Errors
-    /// When the port cannot be bound.
+    /// When the port cannot be bound, and `InvalidInput` for a script with a status or a header
+    /// that HTTP cannot carry.
     pub async fn start_on(script: Script, port: u16) -> io::Result<Self> {
+        if let Some(flaw) = script.flaw() {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, flaw));
+        }
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await?;
         let address = listener.local_addr()?;
         let shared = Arc::new(Shared {
@@ -121,6 +127,12 @@ impl Provider {
     pub async fn wait_for_requests(&self, requests: usize) {
         let recorder = &self.shared.recorder;
         recorder.wait_for(|log| log.requests.len() >= requests).await;
+    }
+
+    /// Waits until the model requests satisfy a condition, e.g. on their outcomes. Cancel-safe.
+    pub async fn wait_until(&self, mut condition: impl FnMut(&[RecordedRequest]) -> bool) {
+        let recorder = &self.shared.recorder;
+        recorder.wait_for(|log| condition(&log.requests)).await;
     }
 
     /// Waits until this many exchanges were dropped by the client. Cancel-safe.

@@ -5,6 +5,8 @@ use serde_json::Value;
 use std::sync::Arc;
 use tokio::sync::watch;
 
+use crate::provider::{MAX_RECORDED_BYTES, MAX_REQUESTS};
+
 /// A request as it arrived.
 ///
 /// Its `Debug` form masks the headers that carry a key; [`RecordedRequest::key`] gives the key.
@@ -20,6 +22,8 @@ pub struct RecordedRequest {
     pub body: Value,
     /// How the exchange ended so far.
     pub outcome: Outcome,
+    /// Bytes of the body as sent.
+    pub(crate) size: usize,
 }
 
 /// How an exchange ended.
@@ -90,6 +94,14 @@ pub(crate) struct Log {
     pub(crate) others: Vec<RecordedRequest>,
     pub(crate) violations: Vec<String>,
     steps_taken: usize,
+    bytes: usize,
+}
+
+impl Log {
+    fn add(&mut self, request: RecordedRequest) {
+        self.bytes += request.size;
+        self.requests.push(request);
+    }
 }
 
 /// The log, shared by the connections and the provider's handle.
@@ -122,7 +134,7 @@ impl Recorder {
             index = log.requests.len();
             number = log.steps_taken;
             log.steps_taken += 1;
-            log.requests.push(request);
+            log.add(request);
         });
         Exchange {
             recorder: self.clone(),
@@ -136,15 +148,23 @@ impl Recorder {
     pub(crate) fn refuse(&self, mut request: RecordedRequest, violation: String) {
         request.outcome = Outcome::Refused;
         self.log.send_modify(|log| {
-            log.requests.push(request);
+            log.add(request);
             log.violations.push(violation);
         });
     }
 
-    /// Records a request that is not a model request.
-    pub(crate) fn other(&self, mut request: RecordedRequest) {
-        request.outcome = Outcome::Answered;
-        self.log.send_modify(|log| log.others.push(request));
+    /// Records a request that is not a model request, or not a whole one.
+    pub(crate) fn other(&self, mut request: RecordedRequest, outcome: Outcome) {
+        request.outcome = outcome;
+        self.log.send_modify(|log| {
+            log.bytes += request.size;
+            log.others.push(request);
+        });
+    }
+
+    /// Whether no further request may be recorded.
+    pub(crate) fn is_full(&self) -> bool {
+        self.read(|log| log.requests.len() + log.others.len() >= MAX_REQUESTS || log.bytes >= MAX_RECORDED_BYTES)
     }
 
     /// Records something that must not happen in a sound test.

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use http::HeaderValue;
 use serde::{Deserialize, Serialize};
 
 use crate::{Answer, Fault, Reply};
@@ -116,12 +117,38 @@ impl Script {
         Self::from_json(&text)
     }
 
+    /// What HTTP could not carry: a status out of range, a header that is none.
+    pub(crate) fn flaw(&self) -> Option<String> {
+        let mut steps = self.steps.iter().enumerate();
+        steps.find_map(|(at, step)| Some(format!("step {at}: {}", step.flaw()?)))
+    }
+
     /// The step of the request with this number (from 0), or none when the script is over.
     pub(crate) fn step(&self, number: usize) -> Option<&Step> {
         match self.exhausted {
             Exhausted::Error => self.steps.get(number),
             Exhausted::RepeatLast => self.steps.get(number).or_else(|| self.steps.last()),
             Exhausted::Restart => number.checked_rem(self.steps.len()).and_then(|at| self.steps.get(at)),
+        }
+    }
+}
+
+impl Step {
+    fn flaw(&self) -> Option<String> {
+        match self {
+            Self::Fault(Fault::Answer(answer)) => answer.flaw(),
+            Self::Reply(reply)
+            | Self::Fault(
+                Fault::HangBeforeHeaders(reply)
+                | Fault::Cut { reply, .. }
+                | Fault::Stall { reply, .. }
+                | Fault::ErrorEvent { reply, .. },
+            ) => {
+                let content_type = reply.content_type.as_deref()?;
+                let sound = HeaderValue::from_str(content_type).is_ok();
+                (!sound).then(|| format!("not a content type: {content_type:?}"))
+            }
+            Self::Fault(Fault::CloseBeforeHeaders(_)) => None,
         }
     }
 }

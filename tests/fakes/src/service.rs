@@ -5,14 +5,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use bytes::Bytes;
+use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
-use http_body_util::{BodyExt, Limited};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::Incoming;
 use serde_json::{Value, json};
 
 use crate::delivery::{Act, Body, ScriptedCut, perform, plan, whole};
 use crate::fault::status_of;
-use crate::provider::{MAX_BODY_BYTES, MAX_REQUESTS};
+use crate::provider::MAX_BODY_BYTES;
 use crate::record::{Exchange, Recorder};
 use crate::wire::anthropic::{self, Route};
 use crate::{
@@ -45,23 +47,28 @@ impl Service {
     pub(crate) async fn answer(self, request: Request<Incoming>) -> Answered {
         let recorder = &self.shared.recorder;
         let route = anthropic::route(request.method(), request.uri().path());
-        let request = match read(request).await {
-            Ok(request) => request,
-            Err(error) => {
-                recorder.violation(error.message.clone());
-                return Ok(error_answer(413, &error, "req_unread"));
-            }
-        };
-        if recorder.read(|log| log.requests.len() + log.others.len()) >= MAX_REQUESTS {
+        if recorder.is_full() {
             let full = ApiError::new("api_error", "the provider's record of requests is full");
             recorder.violation(full.message.clone());
             return Ok(error_answer(500, &full, "req_unrecorded"));
         }
+        let (head, body) = request.into_parts();
+        let request = match read_body(body).await {
+            Ok(bytes) => recorded(head, &bytes),
+            Err(Unread::ClientGone) => {
+                recorder.other(recorded(head, &[]), Outcome::Dropped);
+                return Err(ScriptedCut);
+            }
+            Err(Unread::Refused(status, error)) => {
+                recorder.refuse(recorded(head, &[]), error.message.clone());
+                return Ok(error_answer(status, &error, "req_unread"));
+            }
+        };
         match route {
             Route::Messages => self.messages(request).await,
             other => {
                 let answer = side_answer(other, &request);
-                recorder.other(request);
+                recorder.other(request, Outcome::Answered);
                 Ok(answer)
             }
         }
@@ -187,25 +194,42 @@ impl Service {
     }
 }
 
-/// Reads a request to its end, within the limits of size and time.
-async fn read(request: Request<Incoming>) -> Result<RecordedRequest, ApiError> {
-    let (head, body) = request.into_parts();
+/// Why a request's body was not read to its end.
+enum Unread {
+    /// The client left.
+    ClientGone,
+    /// Too large or too late: the status and the error of the answer.
+    Refused(u16, ApiError),
+}
+
+/// Reads a body to its end, within the limits of size and time.
+async fn read_body(body: Incoming) -> Result<Bytes, Unread> {
     let collected = Limited::new(body, MAX_BODY_BYTES).collect();
-    let unread = |why: String| ApiError::new("request_too_large", &why);
-    let bytes = tokio::time::timeout(BODY_TIMEOUT, collected)
-        .await
-        .map_err(|_| unread(format!("no complete body within {BODY_TIMEOUT:?}")))?
-        .map_err(|error| unread(format!("request body: {error}")))?
-        .to_bytes();
+    match tokio::time::timeout(BODY_TIMEOUT, collected).await {
+        Ok(Ok(body)) => Ok(body.to_bytes()),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => {
+            let message = format!("Request exceeds the maximum size of {MAX_BODY_BYTES} bytes");
+            Err(Unread::Refused(413, ApiError::new("request_too_large", &message)))
+        }
+        Ok(Err(_)) => Err(Unread::ClientGone),
+        Err(_) => {
+            let message = format!("no complete request body within {BODY_TIMEOUT:?}");
+            Err(Unread::Refused(408, ApiError::new("invalid_request_error", &message)))
+        }
+    }
+}
+
+fn recorded(head: Parts, body: &[u8]) -> RecordedRequest {
     let mut headers = head.headers;
     mark_sensitive(&mut headers);
-    Ok(RecordedRequest {
+    RecordedRequest {
         method: head.method,
         path: head.uri.to_string(),
         headers,
-        body: serde_json::from_slice(&bytes).unwrap_or(Value::Null),
+        body: serde_json::from_slice(body).unwrap_or(Value::Null),
         outcome: Outcome::Open,
-    })
+        size: body.len(),
+    }
 }
 
 /// Keeps keys out of `Debug` output.
@@ -257,7 +281,7 @@ fn by_hand(answer: &Answer, id: &str) -> Response<Body> {
     for (name, value) in &answer.headers {
         let name = header::HeaderName::from_bytes(name.as_bytes());
         let pair = name.ok().zip(HeaderValue::from_str(value).ok());
-        let (name, value) = pair.expect("a script's headers are valid");
+        let (name, value) = pair.expect("`Answer::flaw` found none at the start");
         response.headers_mut().insert(name, value);
     }
     response
@@ -270,9 +294,9 @@ fn error_answer(status: u16, error: &ApiError, id: &str) -> Response<Body> {
 
 fn response(status: u16, content_type: &str, id: &str, body: Body) -> Response<Body> {
     let mut response = Response::new(body);
-    *response.status_mut() = StatusCode::from_u16(status).expect("a script's status is between 100 and 999");
+    *response.status_mut() = StatusCode::from_u16(status).expect("`Answer::flaw` found none at the start");
     let headers = response.headers_mut();
-    let content_type = HeaderValue::from_str(content_type).expect("a script's content type is valid");
+    let content_type = HeaderValue::from_str(content_type).expect("`Step::flaw` found none at the start");
     headers.insert(header::CONTENT_TYPE, content_type);
     headers.insert("request-id", HeaderValue::from_str(id).expect("request ids are ASCII"));
     response

@@ -36,7 +36,10 @@ async fn an_oversized_body_is_refused_unread() {
     let filler = vec![b' '; 64 * 1024];
     while client.send(&filler).await.is_ok() {}
 
-    assert_eq!(provider.violations(), ["request body: length limit exceeded"]);
+    assert_eq!(
+        provider.violations(),
+        ["Request exceeds the maximum size of 33554432 bytes"]
+    );
     provider.shutdown().await;
 }
 
@@ -108,4 +111,24 @@ async fn a_reset_and_a_close_look_different_on_the_wire() {
         assert!(String::from_utf8_lossy(&read).contains("message_start"));
         provider.shutdown().await;
     }
+}
+
+#[tokio::test]
+async fn a_client_that_leaves_before_its_request_is_whole_breaks_no_rule() {
+    let provider = provider().await;
+    let mut client = MisbehavingClient::connect(provider.address()).await.unwrap();
+    client.announce_body("/v1/messages", 100, KEYS).await.unwrap();
+    client.send(b"{").await.unwrap();
+    client.half_close().await.unwrap();
+
+    client.read_to_end(1).await.unwrap();
+
+    let outcomes: Vec<_> = provider
+        .other_requests()
+        .into_iter()
+        .map(|request| request.outcome)
+        .collect();
+    assert_eq!(outcomes, [Outcome::Dropped]);
+    provider.assert_clean();
+    provider.shutdown().await;
 }

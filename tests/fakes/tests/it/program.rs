@@ -56,6 +56,28 @@ fn an_unknown_key_is_an_error_with_its_place() {
 }
 
 #[tokio::test]
+async fn a_script_that_http_cannot_carry_does_not_start() {
+    let answer = |status: u16, header: &str| {
+        json!({"fault": {"answer": {"status": status, "headers": {header: "x"},
+                                    "body": {"html": ""}}}})
+    };
+    for (step, flaw) in [
+        (answer(100, "a"), "step 0: not a final status: 100"),
+        (answer(200, "a b"), "step 0: not a header: \"a b\": \"x\""),
+        (
+            json!({"reply": {"content_type": "a\nb"}}),
+            "step 0: not a content type: \"a\\nb\"",
+        ),
+    ] {
+        let script = Script::from_json(&json!({"steps": [step]}).to_string()).unwrap();
+
+        let error = Provider::start(script).await.unwrap_err();
+
+        assert_eq!(error.to_string(), flaw);
+    }
+}
+
+#[tokio::test]
 async fn the_program_serves_a_script_until_its_input_ends() {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/hello.json");
     let mut program = Command::new(env!("CARGO_BIN_EXE_scripted-provider"))
