@@ -39,9 +39,7 @@ impl Tool for ReadFile {
             .clamp(LEAST_BYTES, MOST_BYTES);
         match read::read(path, offset, max_bytes) {
             Ok(found) => Ok(output(path, found)),
-            Err(why) => Err(Error::new(why)
-                .metadata("state_effect", "read")
-                .metadata("resource_id", path)),
+            Err(why) => Err(why.metadata("state_effect", "read").metadata("resource_id", path)),
         }
     }
 }

@@ -231,7 +231,7 @@ pub mod murmur {
                 pub data_path: ::core::option::Option<_rt::String>,
                 /// Whether `data` is less than what there is.
                 pub truncated: bool,
-                /// Keys with a meaning of their own: `state_effect`, `resource_id`, `content_type`,
+                /// Keys with a meaning of their own: `state_effect`, `resource_id`, `content_type`, `denied`,
                 /// `continuation_id`, `transient`.
                 pub metadata: _rt::Vec<(_rt::String, _rt::String)>,
             }

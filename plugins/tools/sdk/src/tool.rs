@@ -105,6 +105,13 @@ impl Error {
         }
     }
 
+    /// A failure because a grant is missing: what it protects was not touched (`denied` in the
+    /// metadata). The host records the call as denied, not as failed.
+    #[must_use]
+    pub fn denied(message: impl Into<String>) -> Self {
+        Self::new(message).metadata("denied", "true")
+    }
+
     /// Adds an entry that the host passes on. A key given twice is there twice.
     #[must_use]
     pub fn metadata(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
@@ -174,7 +181,8 @@ mod tests {
 
     impl Tool for Probe {
         fn call(input: Json) -> Result<Output, Error> {
-            match input.get("fail") {
+            match input.get("fail").and_then(Json::as_str) {
+                Some("denied") => Err(Error::denied("no grant").metadata("resource_id", "x")),
                 Some(_) => Err(Error::new("no\nreally not").metadata("resource_id", "x")),
                 None => Ok(Output::json(&input)
                     .summary("seen")
@@ -237,7 +245,19 @@ mod tests {
             false,
             vec![pair("resource_id", "x")],
         );
-        assert_eq!(fields(call(Some(r#"{"fail": true}"#))), expected);
+        assert_eq!(fields(call(Some(r#"{"fail": "yes"}"#))), expected);
+    }
+
+    #[test]
+    fn a_denial_is_a_failure_that_says_so_in_its_metadata() {
+        let expected = (
+            Status::Failed,
+            Some("no grant".to_owned()),
+            Some("no grant".to_owned()),
+            false,
+            vec![pair("denied", "true"), pair("resource_id", "x")],
+        );
+        assert_eq!(fields(call(Some(r#"{"fail": "denied"}"#))), expected);
     }
 
     #[test]
