@@ -1,0 +1,2 @@
+mod slot;
+pub use slot::{AttachedTurn, SlotDispatch};

@@ -1,0 +1,90 @@
+//! What is to be started, and with what.
+
+use std::{
+    ffi::{OsStr, OsString},
+    fmt,
+    path::{Path, PathBuf},
+};
+
+use capsule_api::Secret;
+
+/// A program with its arguments, directory and whole environment.
+///
+/// Nothing is inherited: a variable that is not set here is not there.
+pub struct Program {
+    pub(crate) path: PathBuf,
+    pub(crate) args: Vec<OsString>,
+    pub(crate) env: Vec<(String, OsString)>,
+    pub(crate) directory: PathBuf,
+}
+
+impl Program {
+    /// A native program that runs in `directory`.
+    pub fn new(path: impl Into<PathBuf>, directory: impl Into<PathBuf>) -> Self {
+        Self {
+            path: path.into(),
+            args: Vec::new(),
+            env: Vec::new(),
+            directory: directory.into(),
+        }
+    }
+
+    /// Its path.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Adds an argument. Arguments can be read by every user of the machine: no secret, no prompt.
+    #[must_use]
+    pub fn arg(mut self, arg: impl AsRef<OsStr>) -> Self {
+        self.args.push(arg.as_ref().to_owned());
+        self
+    }
+
+    /// Adds arguments.
+    #[must_use]
+    pub fn args<A: AsRef<OsStr>>(mut self, args: impl IntoIterator<Item = A>) -> Self {
+        self.args.extend(args.into_iter().map(|arg| arg.as_ref().to_owned()));
+        self
+    }
+
+    /// Sets a variable.
+    #[must_use]
+    pub fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
+        self.env.push((name.to_owned(), value.as_ref().to_owned()));
+        self
+    }
+
+    /// Sets a variable to a secret.
+    #[must_use]
+    pub fn secret_env(self, name: &str, value: &Secret) -> Self {
+        self.env(name, value.expose())
+    }
+}
+
+/// Shows the names of the variables, not their values: some are secret.
+impl fmt::Debug for Program {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<_> = self.env.iter().map(|(name, _)| name).collect();
+        f.debug_struct("Program")
+            .field("path", &self.path)
+            .field("args", &self.args)
+            .field("env", &names)
+            .field("directory", &self.directory)
+            .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn debug_shows_no_value_of_the_environment() {
+        let program = Program::new("/bin/agent", "/run").arg("-p").secret_env("KEY", &Secret::new("sk-secret"));
+        assert_eq!(
+            format!("{program:?}"),
+            r#"Program { path: "/bin/agent", args: ["-p"], env: ["KEY"], directory: "/run" }"#
+        );
+    }
+}
