@@ -3,7 +3,7 @@
 use std::process::Stdio;
 
 use capsule_fakes::{Provider, Script};
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::Command;
 
@@ -101,16 +101,48 @@ async fn the_program_serves_a_script_until_its_input_ends() {
     assert_eq!(String::from_utf8_lossy(&output.stderr), "0 model requests\n");
 }
 
+/// The script serves a live run of the capsule `hello`, the tape a rehearsal: both must say the same.
 #[tokio::test]
-async fn the_committed_script_calls_hello_and_answers() {
+async fn the_committed_script_tells_the_story_of_the_capsules_tape() {
     let script = include_str!("../../scripts/hello.json");
+    let tape = include_str!("../../../../plugins/capsules/hello/tapes/hello.json");
+    let tape: Value = serde_json::from_str(tape).expect("a tape");
     let provider = Provider::start(Script::from_json(script).unwrap()).await.unwrap();
+    let mut request = hi();
+    request["tools"] = json!([
+        {"name": "hello", "input_schema": {"type": "object"}},
+        {"name": "read-file", "input_schema": {"type": "object"}},
+    ]);
 
-    let first = post(&provider, &hi()).await;
-    let second = post(&provider, &hi()).await;
-
-    assert_eq!(first.joined("partial_json"), r#"{"name":"Ada"}"#);
-    assert_eq!(second.joined("text"), "The tool greeted Ada.");
+    for entry in tape["entries"].as_array().expect("entries") {
+        let chunks = entry["chunks"].as_array().expect("chunks").iter();
+        let recorded: String = chunks.map(|chunk| chunk[1].as_str().expect("a text")).collect();
+        let served = post(&provider, &request).await;
+        assert_eq!(blocks(&served.text), blocks(&recorded));
+    }
     provider.assert_clean();
     provider.shutdown().await;
+}
+
+/// What a stream says, however it is cut: its blocks, each with its whole text or arguments, and its end.
+fn blocks(stream: &str) -> Vec<Value> {
+    let mut blocks = Vec::new();
+    let data = stream.lines().filter_map(|line| line.strip_prefix("data: "));
+    for event in data.map(|data| serde_json::from_str::<Value>(data).expect("JSON")) {
+        match event["type"].as_str().expect("a type") {
+            "content_block_start" => blocks.push((event["content_block"].clone(), String::new())),
+            "content_block_delta" => {
+                let delta = &event["delta"];
+                let piece = delta["text"].as_str().or(delta["partial_json"].as_str());
+                blocks.last_mut().expect("a block").1.push_str(piece.expect("a piece"));
+            }
+            "message_delta" => blocks.push((json!([event["delta"], event["usage"]]), String::new())),
+            _ => {}
+        }
+    }
+    let whole = blocks.into_iter().map(|(start, text)| {
+        let text = serde_json::from_str(&text).unwrap_or(Value::String(text));
+        json!([start, text])
+    });
+    whole.collect()
 }
