@@ -1,1 +1,58 @@
-//! MCP server over a tool dispatch; knows no process and no CLI.
+//! An MCP server (streamable HTTP) over a [`capsule_api::ToolDispatch`]. It knows no process and no CLI.
+//!
+//! [`McpService`] answers requests that have passed the guard of `capsule-net`; [`serve`] puts the two together on a loopback port.
+//! The choices behind the protocol are in this crate's README.
+#![warn(missing_docs)]
+
+mod call_ids;
+mod calls;
+mod legacy;
+mod progress;
+mod service;
+mod wire;
+
+use std::{fmt, net::Ipv4Addr, sync::Arc, time::Duration};
+
+use capsule_api::{Clock, Error, Secret};
+
+pub use service::{Client, Listed, McpService, Options, ToolMeta};
+
+/// The path of the endpoint.
+pub const PATH: &str = "/mcp";
+
+/// A service behind the guarded listener, on an ephemeral port of 127.0.0.1. Dropping it ends every call at once.
+pub struct Server {
+    listener: capsule_net::Server,
+    clock: Arc<dyn Clock>,
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Server").field(&self.listener).finish()
+    }
+}
+
+/// Serves for holders of `token`.
+///
+/// # Errors
+/// No port could be bound (`net-bind`).
+pub async fn serve(service: McpService, token: Secret, clock: Arc<dyn Clock>) -> Result<Server, Error> {
+    let guard = capsule_net::Guard::json_post(PATH, token);
+    let limits = capsule_net::Limits::default();
+    let address = (Ipv4Addr::LOCALHOST, 0).into();
+    let listener = capsule_net::Server::bind(address, guard, limits, Arc::clone(&clock), Arc::new(service)).await?;
+    Ok(Server { listener, clock })
+}
+
+impl Server {
+    /// The endpoint's URL, such as `http://127.0.0.1:40123/mcp`.
+    pub fn url(&self) -> String {
+        self.listener.url(PATH)
+    }
+
+    /// Takes no more requests, lets running calls end within `grace`, cancels the rest and waits for them. Returns how many connections
+    /// had to be cut.
+    pub async fn close(self, grace: Duration) -> usize {
+        self.listener.close(&*self.clock, grace).await
+    }
+}
