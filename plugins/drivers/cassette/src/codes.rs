@@ -1,0 +1,49 @@
+//! Codes that this driver may raise.
+
+use capsule_api::{Code, ErrorKind};
+
+/// The file cannot be read.
+pub(crate) const UNREADABLE: Code = Code {
+    id: "cassette-unreadable",
+    kind: ErrorKind::Storage,
+    meaning: "The tape cannot be read.",
+    remedy: "Check that the file that `inference.tape` names exists and can be read.",
+};
+/// The file is no tape.
+pub(crate) const MALFORMED: Code = Code {
+    id: "cassette-malformed",
+    kind: ErrorKind::Settings,
+    meaning: "The file that `inference.tape` names is not a tape.",
+    remedy: "Record the tape again, or correct what the message names.",
+};
+/// Another version.
+pub(crate) const VERSION: Code = Code {
+    id: "cassette-version",
+    kind: ErrorKind::Settings,
+    meaning: "The tape has a version that this program does not read.",
+    remedy: "Use the program that recorded it, or record it again.",
+};
+/// Too large.
+pub(crate) const TOO_LARGE: Code = Code {
+    id: "cassette-too-large",
+    kind: ErrorKind::Settings,
+    meaning: "The tape is larger than 64 MiB.",
+    remedy: "Record a shorter run.",
+};
+/// The run is not the one that was recorded.
+pub(crate) const DRIFT: Code = Code {
+    id: "cassette-drift",
+    kind: ErrorKind::Protocol,
+    meaning: "The run differs from the one on the tape: the conversation has another shape, or a tool answered something else.",
+    remedy: "If the change is meant, record the tape again; else look at the tool that answers differently.",
+};
+/// The tape has ended.
+pub(crate) const EXHAUSTED: Code = Code {
+    id: "cassette-exhausted",
+    kind: ErrorKind::Protocol,
+    meaning: "The run makes more model requests than the tape has.",
+    remedy: "A tape answers the run that was recorded; for another task record another tape, or use a driver of a provider.",
+};
+
+/// All of them.
+pub const ALL: &[&Code] = &[&UNREADABLE, &MALFORMED, &VERSION, &TOO_LARGE, &DRIFT, &EXHAUSTED];

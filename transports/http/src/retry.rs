@@ -1,0 +1,124 @@
+//! When a failed request is made again, and how long that waits. Pure.
+
+use std::time::{Duration, SystemTime};
+
+use capsule_api::{Retry, http};
+
+/// The policy: exponential with full jitter; what the provider asks for is honoured up to the longest delay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Policy {
+    /// Tries after the first.
+    pub(crate) max_retries: u32,
+    /// Upper end of the first delay.
+    pub(crate) initial_delay: Duration,
+    /// The longest delay.
+    pub(crate) max_delay: Duration,
+}
+
+impl Policy {
+    /// The delay before try number `attempt` (the first retry is 1), or `None` where another try makes no sense. `chance` is the jitter,
+    /// from 0 to 1.
+    pub(crate) fn delay(&self, retry: Retry, attempt: u32, chance: f64) -> Option<Duration> {
+        if attempt > self.max_retries {
+            return None;
+        }
+        let chance = chance.clamp(0.0, 1.0);
+        match retry {
+            Retry::Never => None,
+            Retry::Later => {
+                let doubled = 2_u32.saturating_pow(attempt.saturating_sub(1));
+                let ceiling = self.initial_delay.saturating_mul(doubled).min(self.max_delay);
+                Some(ceiling.mul_f64(chance))
+            }
+            Retry::After(asked) => {
+                // A little later than asked, so that all who were told the same second do not come in the same instant.
+                let spread = self
+                    .initial_delay
+                    .min(asked.max(Duration::from_millis(100)))
+                    .mul_f64(chance);
+                Some(asked.saturating_add(spread).min(self.max_delay))
+            }
+        }
+    }
+}
+
+/// Whether a status stands for something that may pass.
+pub(crate) fn worth_another_try(status: http::StatusCode) -> bool {
+    match status.as_u16() {
+        408 | 409 | 425 | 429 => true,
+        501 | 505 => false,
+        code => (500..600).contains(&code),
+    }
+}
+
+/// What `Retry-After` asks for: seconds, or the time until a date.
+pub(crate) fn retry_after(headers: &http::HeaderMap, now: SystemTime) -> Option<Duration> {
+    let value = headers.get(http::header::RETRY_AFTER)?.to_str().ok()?.trim();
+    if let Ok(seconds) = value.parse::<u64>() {
+        return Some(Duration::from_secs(seconds));
+    }
+    let date = httpdate::parse_http_date(value).ok()?;
+    // A date in the past means "now".
+    Some(date.duration_since(now).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const POLICY: Policy = Policy {
+        max_retries: 6,
+        initial_delay: Duration::from_secs(1),
+        max_delay: Duration::from_secs(20),
+    };
+
+    #[test]
+    fn h_07_delays_double_up_to_the_longest_and_end_with_the_budget() {
+        let ceilings: Vec<_> = (1..=7).map(|n| POLICY.delay(Retry::Later, n, 1.0)).collect();
+        let expected = [1, 2, 4, 8, 16, 20].map(|s| Some(Duration::from_secs(s)));
+        assert_eq!(ceilings[..6], expected);
+        assert_eq!(ceilings[6], None);
+    }
+
+    #[test]
+    fn h_07_jitter_spreads_over_the_whole_delay() {
+        assert_eq!(POLICY.delay(Retry::Later, 3, 0.0), Some(Duration::ZERO));
+        assert_eq!(POLICY.delay(Retry::Later, 3, 0.5), Some(Duration::from_secs(2)));
+    }
+
+    #[test]
+    fn h_07_what_the_provider_asks_for_is_the_least_and_the_longest_delay_the_most() {
+        let asked = |s| Retry::After(Duration::from_secs(s));
+        assert_eq!(POLICY.delay(asked(7), 1, 0.0), Some(Duration::from_secs(7)));
+        assert_eq!(POLICY.delay(asked(7), 1, 0.5), Some(Duration::from_millis(7500)));
+        assert_eq!(POLICY.delay(asked(3600), 1, 1.0), Some(POLICY.max_delay));
+        assert_eq!(POLICY.delay(Retry::Never, 1, 1.0), None);
+    }
+
+    #[test]
+    fn h_07_retry_after_is_read_as_seconds_and_as_a_date() {
+        let now = httpdate::parse_http_date("Wed, 21 Oct 2015 07:28:00 GMT").unwrap();
+        let read = |value: &str| {
+            let mut headers = http::HeaderMap::new();
+            headers.insert(http::header::RETRY_AFTER, value.parse().unwrap());
+            retry_after(&headers, now)
+        };
+        assert_eq!(read("1"), Some(Duration::from_secs(1)));
+        assert_eq!(read("Wed, 21 Oct 2015 07:28:30 GMT"), Some(Duration::from_secs(30)));
+        assert_eq!(read("Wed, 21 Oct 2015 07:27:00 GMT"), Some(Duration::ZERO));
+        assert_eq!(read("soon"), None);
+        assert_eq!(retry_after(&http::HeaderMap::new(), now), None);
+    }
+
+    #[test]
+    fn h_07_statuses_that_may_pass_are_told_from_those_that_stay() {
+        let tried: Vec<_> = (400..600)
+            .filter(|code| worth_another_try(http::StatusCode::from_u16(*code).unwrap()))
+            .collect();
+        assert_eq!(tried[..4], [408, 409, 425, 429]);
+        assert_eq!(
+            tried[4..],
+            (500..600).filter(|code| ![501, 505].contains(code)).collect::<Vec<_>>()[..]
+        );
+    }
+}

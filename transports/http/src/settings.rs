@@ -1,0 +1,132 @@
+//! The transport's own settings, with the chosen driver's beside them.
+
+use capsule_api::{
+    DriverDescriptor, HumanDuration, Registry,
+    serde_json::{Map, Value, json},
+};
+use serde::Deserialize;
+
+pub(crate) const EXAMPLE: &str = "\
+transport: http
+driver: anthropic
+model: claude-sonnet-4-5
+api_key: ${ANTHROPIC_API_KEY}
+";
+
+/// The keys of this transport.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Own {
+    pub(crate) driver: String,
+    #[serde(default)]
+    pub(crate) retry: RetrySettings,
+    #[serde(default = "five_minutes")]
+    pub(crate) idle_timeout: HumanDuration,
+    #[serde(default = "sixteen")]
+    pub(crate) parallel_calls: usize,
+    #[serde(default)]
+    pub(crate) params: Map<String, Value>,
+}
+
+/// The key `retry`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct RetrySettings {
+    pub(crate) max_retries: u32,
+    pub(crate) initial_delay: HumanDuration,
+    pub(crate) max_delay: HumanDuration,
+}
+
+impl Default for RetrySettings {
+    fn default() -> Self {
+        Self {
+            max_retries: 6,
+            initial_delay: HumanDuration(std::time::Duration::from_secs(1)),
+            max_delay: HumanDuration(std::time::Duration::from_secs(60)),
+        }
+    }
+}
+
+fn five_minutes() -> HumanDuration {
+    HumanDuration(std::time::Duration::from_secs(300))
+}
+
+fn sixteen() -> usize {
+    16
+}
+
+fn duration(default: &str, description: &str) -> Value {
+    let mut schema = HumanDuration::schema();
+    schema["default"] = json!(default);
+    schema["description"] = json!(description);
+    schema
+}
+
+/// Schema of the keys that are not a driver's.
+pub(crate) fn own_schema() -> Value {
+    json!({
+        "type": "object",
+        "required": ["driver"],
+        "properties": {
+            "driver": {"type": "string", "description": "The driver: which provider's API is spoken."},
+            "retry": {
+                "type": "object",
+                "description": "What happens when a model request fails in a way that may pass.",
+                "additionalProperties": false,
+                "properties": {
+                    "max_retries": {
+                        "type": "integer", "minimum": 0, "maximum": 100, "default": 6,
+                        "description": "Tries after the first."
+                    },
+                    "initial_delay": duration("1s", "Upper end of the first delay; it doubles with each try."),
+                    "max_delay": duration("60s", "The longest delay, also where the provider asks for more.")
+                }
+            },
+            "idle_timeout": duration("5m", "The longest silence of the provider: before its answer and within it."),
+            "parallel_calls": {
+                "type": "integer", "minimum": 1, "maximum": 256, "default": 16,
+                "description": "Tool calls of one answer that run at the same time, at most."
+            },
+            "params": {
+                "type": "object",
+                "description": "Parameters of the provider, such as `temperature`, added to each request as they are."
+            }
+        },
+        "additionalProperties": false
+    })
+}
+
+/// Schema of this transport's settings. Given the settings, the chosen driver's keys are required as that driver says.
+///
+/// Keys of other linked drivers are allowed and not read, so that `--driver cassette` works on a manifest that has another driver's key.
+pub(crate) fn schema(settings: Option<&Value>) -> Value {
+    let mut schema = own_schema();
+    let Ok(drivers) = Registry::<DriverDescriptor>::linked() else {
+        return schema;
+    };
+    schema["properties"]["driver"]["enum"] = drivers.names().collect();
+    let chosen = settings.and_then(|settings| settings["driver"].as_str());
+    if let Some(driver) = drivers.iter().find(|driver| Some(driver.name) == chosen) {
+        graft(&mut schema, &(driver.settings_schema)(), true);
+    }
+    for driver in drivers.iter().filter(|driver| Some(driver.name) != chosen) {
+        graft(&mut schema, &(driver.settings_schema)(), false);
+    }
+    schema
+}
+
+/// Adds a driver's keys. A key that is there already stays as it is.
+fn graft(schema: &mut Value, driver: &Value, required: bool) {
+    if let (Some(into), Some(from)) = (schema["properties"].as_object_mut(), driver["properties"].as_object()) {
+        for (key, property) in from {
+            into.entry(key.clone()).or_insert_with(|| property.clone());
+        }
+    }
+    if let (true, Some(into), Some(from)) = (
+        required,
+        schema["required"].as_array_mut(),
+        driver["required"].as_array(),
+    ) {
+        into.extend(from.iter().cloned());
+    }
+}

@@ -1,0 +1,153 @@
+//! The transport: one driver, built once.
+
+use std::{sync::Arc, time::Duration};
+
+use capsule_api::{
+    Billing, BuiltDriver, Bytes, Capabilities, Conversation, ConversationSpec, Driver, DriverDescriptor, Error, Probe,
+    Registry, Request, Services, Settings, Transport, Wire, async_trait, http, serde_json, timeout,
+};
+
+use crate::{
+    CAPABILITIES, codes,
+    conversation::{HttpConversation, Shared},
+    history::History,
+    playback::PlaybackDriver,
+    retry::Policy,
+    settings::{self, Own},
+    wire_driver::WireDriver,
+};
+
+/// How long an online probe waits for the endpoint.
+const PROBE: Duration = Duration::from_secs(10);
+
+/// Host-owned loop over a driver.
+struct HttpTransport {
+    shared: Arc<Shared>,
+    services: Services,
+    /// The driver's wire, to try settings with before a request is made.
+    wire: Option<Arc<dyn Wire>>,
+}
+
+/// Builds an instance.
+pub(crate) fn build(settings: Settings, services: Services) -> Result<Box<dyn Transport>, Error> {
+    let own: Own = settings
+        .only(&settings::own_schema())
+        .decode(services.secrets.as_ref())?;
+    let descriptor = Registry::<DriverDescriptor>::linked()?.get(&own.driver)?;
+    let schema = (descriptor.settings_schema)();
+    let built = (descriptor.build)(settings.only(&schema), &services)?;
+    let (driver, billing, wire): (Box<dyn Driver>, _, _) = match built {
+        BuiltDriver::Wire(wire) => {
+            let wire: Arc<dyn Wire> = Arc::from(wire);
+            let driver = WireDriver {
+                wire: wire.clone(),
+                format: descriptor.wire.ok_or_else(|| no_wire(descriptor))?,
+                services: services.clone(),
+                idle: own.idle_timeout.0,
+            };
+            (Box::new(driver), wire.billing(), Some(wire))
+        }
+        BuiltDriver::Playback(playback) => {
+            let services = services.clone();
+            (Box::new(PlaybackDriver { playback, services }), Billing::Free, None)
+        }
+        BuiltDriver::Driver(driver) => (driver, Billing::Unknown, None),
+        _ => return Err(no_wire(descriptor)),
+    };
+    let peer = match wire.as_ref().and_then(|wire| endpoint(wire.as_ref())) {
+        Some(uri) => format!(
+            "{} at {}",
+            own.driver,
+            uri.authority().map_or("", |authority| authority.as_str())
+        ),
+        None => own.driver.clone(),
+    };
+    let shared = Shared {
+        driver,
+        peer,
+        billing,
+        clock: services.clock.clone(),
+        policy: Policy {
+            max_retries: own.retry.max_retries,
+            initial_delay: own.retry.initial_delay.0,
+            max_delay: own.retry.max_delay.0,
+        },
+        chance: fastrand::f64,
+        parallel: own.parallel_calls,
+        params: own.params,
+    };
+    Ok(Box::new(HttpTransport {
+        shared: Arc::new(shared),
+        services,
+        wire,
+    }))
+}
+
+fn no_wire(descriptor: &DriverDescriptor) -> Error {
+    let message = format!(
+        "the driver `{}` of {} has no wire format that this program knows",
+        descriptor.name, descriptor.crate_name
+    );
+    Error::new(&codes::NO_WIRE, message)
+}
+
+/// A request of nothing, to see what a wire makes of its settings.
+fn nothing(model: &str) -> Request {
+    Request {
+        model: model.to_owned(),
+        max_tokens: 1,
+        system: None,
+        messages: Vec::new(),
+        tools: Vec::new(),
+        params: serde_json::Map::new(),
+        continuation_id: None,
+    }
+}
+
+fn endpoint(wire: &dyn Wire) -> Option<http::Uri> {
+    wire.encode(&nothing("none")).ok().map(|request| request.uri().clone())
+}
+
+impl HttpTransport {
+    /// Any answer will do: it shows that the endpoint is there. No model request.
+    async fn reach(&self, uri: http::Uri) -> Result<String, Error> {
+        let request = http::Request::head(uri).body(Bytes::new());
+        let request = request.expect("a URI that a wire put into a request makes another request");
+        let sent = self.services.http.send(request);
+        match timeout(self.services.clock.as_ref(), PROBE, sent).await {
+            Ok(answer) => Ok(format!("answers ({})", answer?.status())),
+            Err(_) => Err(Error::new(&codes::IDLE, "the endpoint did not answer within 10 s")),
+        }
+    }
+}
+
+#[async_trait]
+impl Transport for HttpTransport {
+    fn capabilities(&self) -> Capabilities {
+        CAPABILITIES
+    }
+
+    async fn probe(&self, online: bool) -> Probe {
+        let mut probe = Probe::usable();
+        probe.facts.push(("driver".to_owned(), self.shared.peer.clone()));
+        if online && let Some(uri) = self.wire.as_ref().and_then(|wire| endpoint(wire.as_ref())) {
+            match self.reach(uri).await {
+                Ok(fact) => probe.facts.push(("endpoint".to_owned(), fact)),
+                Err(error) => probe.usable = Err(error),
+            }
+        }
+        probe
+    }
+
+    async fn open(&self, spec: ConversationSpec) -> Result<Box<dyn Conversation>, Error> {
+        // A wrong model name or setting is told now, not after the task was accepted.
+        if let Some(wire) = &self.wire {
+            wire.encode(&nothing(spec.model.as_deref().unwrap_or_default()))?;
+        }
+        let history = match &spec.resume {
+            Some(state) => History::resumed(state)?,
+            None => History::default(),
+        };
+        Ok(Box::new(HttpConversation::new(self.shared.clone(), spec, history)))
+    }
+}

@@ -1,0 +1,248 @@
+//! Sends what a [`Wire`] encodes, and decodes what comes back.
+
+use std::{sync::Arc, time::Duration};
+
+use capsule_api::{
+    Bytes, Clock, Decoder, Driver, DriverOut, Error, ErrorKind, Frame, Framing, HttpBody, Request, Response, Retry,
+    Services, Wire, WireFormat, async_trait, http, timeout,
+};
+
+use crate::{
+    assemble::{Assembler, cut},
+    codes,
+    decoder::Framer,
+    retry,
+};
+
+/// The most of an error's body that is read.
+const MAX_REFUSAL: usize = 64 << 10;
+/// The most of an unexpected body that an error quotes, in characters.
+const MAX_QUOTE: usize = 200;
+
+/// A provider behind HTTP.
+pub(crate) struct WireDriver {
+    pub(crate) wire: Arc<dyn Wire>,
+    pub(crate) format: WireFormat,
+    pub(crate) services: Services,
+    /// The longest wait for the head of an answer, and between two pieces of it.
+    pub(crate) idle: Duration,
+}
+
+#[async_trait]
+impl Driver for WireDriver {
+    async fn request(&self, request: &Request, out: &mut dyn DriverOut) -> Result<Response, Error> {
+        let encoded = self.wire.encode(request)?;
+        let answered = self.exchange(encoded, out).await;
+        // A provider may quote what it was sent, and that may be the key.
+        answered.map_err(|error| error.map_text(|text| self.services.secrets.redact(text).into_owned()))
+    }
+}
+
+impl WireDriver {
+    async fn exchange(&self, request: http::Request<Bytes>, out: &mut dyn DriverOut) -> Result<Response, Error> {
+        let answer = self.patient(self.services.http.send(request)).await??;
+        let (head, mut body) = answer.into_parts();
+        if head.status != http::StatusCode::OK {
+            let start = self.start_of(&mut *body).await?;
+            return Err(refusal(self.format, &head, &start, self.services.clock.as_ref()));
+        }
+        if !is_stream(&head.headers, self.format.framing) {
+            let start = self.start_of(&mut *body).await?;
+            return Err(not_a_stream(&head.headers, &start));
+        }
+        let mut decoding = Decoding::new(self.format);
+        while !decoding.stopped() {
+            match self.patient(body.chunk()).await?? {
+                Some(bytes) => decoding.bytes(&bytes, out)?,
+                None => {
+                    decoding.end(out)?;
+                    break;
+                }
+            }
+        }
+        decoding.response()
+    }
+
+    /// Waits, but no longer than the provider may be silent.
+    async fn patient<T>(&self, work: impl Future<Output = T>) -> Result<T, Error> {
+        timeout(self.services.clock.as_ref(), self.idle, work)
+            .await
+            .map_err(|_| {
+                let message = format!(
+                    "the provider sent nothing for {}",
+                    capsule_api::HumanDuration(self.idle)
+                );
+                Error::new(&codes::IDLE, message).retry(Retry::Later)
+            })
+    }
+
+    /// The first bytes of a body. What was read before it broke is better than nothing.
+    async fn start_of(&self, body: &mut dyn HttpBody) -> Result<Vec<u8>, Error> {
+        let mut start = Vec::new();
+        while start.len() < MAX_REFUSAL
+            && let Ok(Some(bytes)) = self.patient(body.chunk()).await?
+        {
+            let room = MAX_REFUSAL - start.len();
+            start.extend_from_slice(&bytes[..bytes.len().min(room)]);
+        }
+        Ok(start)
+    }
+}
+
+/// One stream on its way to a response.
+pub(crate) struct Decoding {
+    framer: Framer,
+    decoder: Box<dyn Decoder>,
+    assembler: Assembler,
+    done: bool,
+    frames: Vec<Frame>,
+}
+
+impl Decoding {
+    pub(crate) fn new(format: WireFormat) -> Self {
+        Self {
+            framer: Framer::new(format.framing),
+            decoder: (format.decoder)(),
+            assembler: Assembler::default(),
+            done: false,
+            frames: Vec::new(),
+        }
+    }
+
+    /// Whether the answer is complete. What a provider sends after that is not waited for.
+    pub(crate) fn stopped(&self) -> bool {
+        self.done || self.assembler.stopped()
+    }
+
+    pub(crate) fn bytes(&mut self, bytes: &[u8], out: &mut dyn DriverOut) -> Result<(), Error> {
+        self.framer.push(bytes, &mut self.frames)?;
+        self.decode(out)
+    }
+
+    /// The stream ended cleanly.
+    pub(crate) fn end(&mut self, out: &mut dyn DriverOut) -> Result<(), Error> {
+        self.framer.finish(&mut self.frames);
+        self.decode(out)?;
+        if self.stopped() { Ok(()) } else { self.finish(out) }
+    }
+
+    pub(crate) fn response(self) -> Result<Response, Error> {
+        self.assembler.finish()
+    }
+
+    fn decode(&mut self, out: &mut dyn DriverOut) -> Result<(), Error> {
+        let mut frames = std::mem::take(&mut self.frames);
+        let mut items = Vec::new();
+        for frame in frames.drain(..) {
+            if self.stopped() {
+                break;
+            }
+            if frame.data == "[DONE]" {
+                self.finish(out)?;
+                break;
+            }
+            let decoded = self.decoder.frame(&frame, &mut items);
+            self.deliver(&mut items, out)?;
+            decoded?;
+        }
+        self.frames = frames;
+        Ok(())
+    }
+
+    fn finish(&mut self, out: &mut dyn DriverOut) -> Result<(), Error> {
+        self.done = true;
+        let mut items = Vec::new();
+        let finished = self.decoder.finish(&mut items);
+        self.deliver(&mut items, out)?;
+        finished?;
+        if self.assembler.stopped() { Ok(()) } else { Err(cut()) }
+    }
+
+    fn deliver(&mut self, items: &mut Vec<capsule_api::StreamItem>, out: &mut dyn DriverOut) -> Result<(), Error> {
+        for item in items.drain(..) {
+            self.assembler.item(&item)?;
+            out.item(item);
+        }
+        Ok(())
+    }
+}
+
+/// The error behind a status that is not 200: the driver knows the provider's words, the policy here knows the statuses.
+pub(crate) fn refusal(format: WireFormat, head: &http::response::Parts, body: &[u8], clock: &dyn Clock) -> Error {
+    let error = (format.refusal)(head, body).with("status", head.status.as_str());
+    // An account without credit answers 429 too, and waiting does not fill it.
+    let hopeless = matches!(
+        error.kind,
+        ErrorKind::Quota | ErrorKind::Auth | ErrorKind::ContextOverflow | ErrorKind::Settings
+    );
+    if hopeless || !retry::worth_another_try(head.status) {
+        return error;
+    }
+    match retry::retry_after(&head.headers, clock.wall()) {
+        Some(after) => error.retry(Retry::After(after)),
+        None if error.retry == Retry::Never => error.retry(Retry::Later),
+        None => error,
+    }
+}
+
+fn is_stream(headers: &http::HeaderMap, framing: Framing) -> bool {
+    let Some(content_type) = headers.get(http::header::CONTENT_TYPE) else {
+        return true;
+    };
+    let essence = content_type
+        .to_str()
+        .unwrap_or_default()
+        .split(';')
+        .next()
+        .unwrap_or_default();
+    let essence = essence.trim().to_ascii_lowercase();
+    match framing {
+        Framing::EventStream => essence == "text/event-stream",
+        Framing::JsonLines => essence.contains("json") || essence == "text/plain",
+    }
+}
+
+fn not_a_stream(headers: &http::HeaderMap, body: &[u8]) -> Error {
+    let content_type = headers.get(http::header::CONTENT_TYPE);
+    let content_type = content_type
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or("no content type");
+    let message = format!(
+        "the endpoint answered with {content_type} in place of a stream: {}",
+        quote(body)
+    );
+    Error::new(&codes::NOT_A_STREAM, message)
+}
+
+/// The readable start of a body: no tags, no control characters, one line.
+pub(crate) fn quote(body: &[u8]) -> String {
+    let body = String::from_utf8_lossy(body);
+    let mut plain = String::new();
+    let mut in_tag = false;
+    for c in body.chars() {
+        match c {
+            '<' => in_tag = true,
+            '>' if in_tag => {
+                in_tag = false;
+                plain.push(' ');
+            }
+            _ if in_tag => {}
+            c if c.is_control() => plain.push(' '),
+            c => plain.push(c),
+        }
+    }
+    let words: Vec<_> = plain.split_whitespace().collect();
+    words.join(" ").chars().take(MAX_QUOTE).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_is_quoted_without_its_tags_and_on_one_line() {
+        let page = b"<html>\n<head><title>Sign in</title></head><body>to\tthe  <b>guest</b> network\x1b[0m</body>";
+        assert_eq!(quote(page), "Sign in to the guest network [0m");
+        assert_eq!(quote(&[b'x'; 5000]).len(), MAX_QUOTE);
+    }
+}
