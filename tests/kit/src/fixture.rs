@@ -43,6 +43,8 @@ pub struct Stage {
     /// What the peer was sent so far, one text per model request, in order of arrival. `None` where the peer cannot tell; the checks
     /// that need it are then left out.
     pub seen: Option<Seen>,
+    /// What every turn is given in place of the case's own input. For a transport without a peer, whose input *is* the script.
+    pub input: Option<String>,
     /// Keeps the peer alive; dropping it ends the peer.
     pub guard: Box<dyn Any + Send + Sync>,
 }
@@ -55,6 +57,7 @@ impl Stage {
             services,
             model: None,
             seen: None,
+            input: None,
             guard: Box::new(()),
         }
     }
@@ -70,6 +73,13 @@ impl Stage {
     #[must_use]
     pub fn seen(mut self, seen: impl Fn() -> Vec<String> + Send + Sync + 'static) -> Self {
         self.seen = Some(Box::new(seen));
+        self
+    }
+
+    /// The same with this input for every turn.
+    #[must_use]
+    pub fn input(mut self, input: impl Into<String>) -> Self {
+        self.input = Some(input.into());
         self
     }
 

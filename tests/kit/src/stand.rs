@@ -98,7 +98,7 @@ impl Stand {
 
     /// A turn whose tool `meet` waits for calls of other turns too.
     pub fn turn_meeting_at(&self, meeting: Meeting) -> TestTurn {
-        TestTurn::new(self.patience, meeting)
+        TestTurn::new(self, meeting)
     }
 
     /// What the peer was sent, where it can tell.
@@ -120,17 +120,24 @@ pub struct TestTurn {
     /// Ends the turn.
     pub cancel: Cancel,
     patience: Duration,
+    input: Option<String>,
 }
 
 impl TestTurn {
-    fn new(patience: Duration, meeting: Meeting) -> Self {
+    fn new(stand: &Stand, meeting: Meeting) -> Self {
         let log = Arc::new(Recorder::new());
         Self {
             tools: Arc::new(TestTools::meeting_at(log.clone(), meeting)),
             log,
             cancel: Cancel::new(),
-            patience,
+            patience: stand.patience,
+            input: stand.stage.input.clone(),
         }
+    }
+
+    /// The turn's input: the case's, unless the stage has one of its own.
+    pub fn input(&self, text: &str) -> Input {
+        Input::text(self.input.as_deref().unwrap_or(text))
     }
 
     /// What the transport gets.
@@ -148,7 +155,7 @@ impl TestTurn {
     /// # Errors
     /// It did not end within the fixture's patience.
     pub async fn run(&self, talk: &mut dyn Conversation, input: &str) -> Result<Result<Outcome, Error>, Failure> {
-        let ended = timeout(&SystemClock, self.patience, talk.turn(Input::text(input), self.io())).await;
+        let ended = timeout(&SystemClock, self.patience, talk.turn(self.input(input), self.io())).await;
         self.log.close();
         ended.map_err(|_| Failure::new(format!("the turn did not end within {:?}", self.patience)))
     }

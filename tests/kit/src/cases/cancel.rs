@@ -1,8 +1,6 @@
 //! Cancel and drop.
 
-use capsule_api::{
-    CancelReason, Conversation, Event, Health, Input, Outcome, RunEvent, SystemClock, ToolStatus, timeout,
-};
+use capsule_api::{CancelReason, Conversation, Event, Health, Outcome, RunEvent, SystemClock, ToolStatus, timeout};
 use serde_json::json;
 
 use super::{ensure, same};
@@ -19,7 +17,7 @@ async fn cancelled(
     turn: &TestTurn,
     reached: impl Future<Output = ()>,
 ) -> Result<(), Failure> {
-    let mut running = std::pin::pin!(talk.turn(Input::text("Take your time."), turn.io()));
+    let mut running = std::pin::pin!(talk.turn(turn.input("Take your time."), turn.io()));
     tokio::select! {
         early = &mut running => return Err(Failure::new(format!("the turn ended before it was cancelled: {early:?}"))),
         reached = timeout(&SystemClock, stand.patience, reached) => {
@@ -122,7 +120,7 @@ pub(super) async fn a_dropped_turn_leaves_nothing_running(fixture: &dyn Fixture)
     let mut talk = stand.open("drop").await?;
     let turn = stand.turn();
     {
-        let mut running = std::pin::pin!(talk.turn(Input::text("Wait."), turn.io()));
+        let mut running = std::pin::pin!(talk.turn(turn.input("Wait."), turn.io()));
         tokio::select! {
             early = &mut running => return Err(Failure::new(format!("the turn ended by itself: {early:?}"))),
             reached = timeout(&SystemClock, stand.patience, turn.tools.live_calls(1)) => {

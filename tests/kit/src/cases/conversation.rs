@@ -4,7 +4,7 @@ use capsule_api::{Health, Limits};
 use serde_json::json;
 
 use super::{ensure, same};
-use crate::{Failure, Fixture, Meeting, Reply, Script, Stand, TestTurn};
+use crate::{Failure, Fixture, Meeting, Reply, Script, Stand};
 
 /// Two words that no prompt or tool of the kit contains.
 const FIRST: (&str, &str) = ("Remember heliotrope.", "Noted: vermilion.");
