@@ -1,1 +1,30 @@
-//! Transport claude: drives the Claude Code CLI headless.
+//! Transport `claude`: drives the Claude Code CLI headless, with the capsule's tools and no other.
+//!
+//! Each turn is one run of the real CLI in a private home, in a process group of its own, with an environment from nothing. Its model
+//! calls the capsule's tools over the loopback bridge; its event stream becomes the task's events. See the README for its choices.
+#![warn(missing_docs)]
+
+mod binary;
+pub mod codes;
+mod command;
+mod reader;
+mod settings;
+mod transport;
+mod turn;
+
+use std::time::Duration;
+
+capsule_api::register! {
+    TransportDescriptor {
+        name: transport::NAME,
+        family: "cli",
+        summary: "The Claude Code CLI, headless, with the capsule's tools only.",
+        at_most: transport::CAPABILITIES,
+        stops_within: Duration::from_secs(5),
+        settings_schema: settings::schema,
+        example: "transport: claude\nmodel: claude-sonnet-4-5\napi_key: ${ANTHROPIC_API_KEY}\n",
+        recognises: Some(binary::recognises),
+        codes: codes::ALL,
+        build: transport::build,
+    }
+}

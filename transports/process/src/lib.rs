@@ -20,7 +20,8 @@ mod rundir;
 mod spawner;
 mod watchdog;
 
-pub use bridge::{AttachedTurn, SlotDispatch};
+pub use bridge::{AttachedTurn, Bridge, SlotDispatch};
+pub use capsule_mcp::{Options as BridgeOptions, ToolMeta};
 pub use child::{Child, STDERR_TAIL};
 pub use group::{Exit, Stop};
 pub use lines::{Line, LineReader, LineSplitter, MAX_LINE};
