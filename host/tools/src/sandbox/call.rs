@@ -1,0 +1,184 @@
+//! One call of a component: wait for a place, run under deadline and cancel, turn what happened into a reply.
+
+use std::{sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use capsule_api::{CancelReason, Clock, Tool, ToolContext, ToolReply, ToolSpec};
+use serde_json::Value;
+use tokio::sync::{OwnedSemaphorePermit, watch};
+use wasmtime::{Store, component::ResourceTable};
+use wasmtime_wasi::{FsPerms, WasiCtx, WasiCtxBuilder};
+use wasmtime_wasi_http::WasiHttpCtx;
+
+use super::{
+    Sandbox,
+    host::{Guest, ToolInput, ToolResult, ToolWorldPre},
+    http::DenyAll,
+    limits::Limiter,
+    record::CallRecord,
+    reply::{self, Ended},
+    stdio::{Stderr, Stdout},
+};
+use crate::grants::Mode;
+
+/// A component that was bound and can be called.
+pub(crate) struct ComponentTool {
+    spec: ToolSpec,
+    pre: ToolWorldPre<Guest>,
+    sandbox: Arc<Sandbox>,
+}
+
+impl ComponentTool {
+    pub(super) fn new(spec: ToolSpec, pre: ToolWorldPre<Guest>, sandbox: Arc<Sandbox>) -> Self {
+        Self { spec, pre, sandbox }
+    }
+}
+
+#[async_trait]
+impl Tool for ComponentTool {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    async fn execute(&self, arguments: Value, context: ToolContext) -> ToolReply {
+        let limits = self.sandbox.grants.limits;
+        let record = Arc::new(CallRecord::new());
+        let ended = self.supervise(arguments, context, &record).await;
+        reply::reply(&self.spec.name, ended, &record, &limits)
+    }
+}
+
+impl ComponentTool {
+    /// Runs the guest until it returns, or until a cancel or the deadline ends it.
+    async fn supervise(&self, arguments: Value, context: ToolContext, record: &Arc<CallRecord>) -> Ended {
+        let cancel = context.cancel.clone();
+        let place = tokio::select! {
+            biased;
+            reason = cancel.cancelled() => return Ended::Cancelled(reason),
+            place = Arc::clone(&self.sandbox.places).acquire_owned() => place,
+        };
+        // The semaphore is never closed; if it were, the sandbox would be gone.
+        let Ok(place) = place else {
+            return Ended::Cancelled(CancelReason::Shutdown);
+        };
+        let guest = GuestCall {
+            pre: self.pre.clone(),
+            sandbox: Arc::clone(&self.sandbox),
+            record: Arc::clone(record),
+            context,
+        };
+        let waiting = record.waiting();
+        let work = self.sandbox.runtime.run(Box::pin(guest.run(arguments, place)));
+        let limit = self.sandbox.grants.limits.deadline;
+        tokio::select! {
+            biased;
+            ended = work => match ended {
+                Ok(Ok(result)) => Ended::Returned(result),
+                Ok(Err(cause)) => Ended::Stopped(cause),
+                Err(_) => Ended::Cancelled(CancelReason::Shutdown),
+            },
+            reason = cancel.cancelled() => Ended::Cancelled(reason),
+            () = deadline(&*self.sandbox.clock, limit, waiting) => Ended::TimedOut,
+        }
+    }
+}
+
+/// Waits until the call has taken `limit`, not counting the time in which it waits for the caller.
+async fn deadline(clock: &dyn Clock, limit: Duration, mut waiting: watch::Receiver<bool>) {
+    let mut left = limit;
+    loop {
+        until(&mut waiting, false).await;
+        let since = clock.now();
+        tokio::select! {
+            () = until(&mut waiting, true) => {}
+            () = clock.sleep(left) => return,
+        }
+        left = left.saturating_sub(clock.now().saturating_duration_since(since));
+    }
+}
+
+async fn until(waiting: &mut watch::Receiver<bool>, wanted: bool) {
+    if waiting.wait_for(|now| *now == wanted).await.is_err() {
+        // The record outlives the call, so its sender is there; without one nothing would change any more.
+        std::future::pending().await
+    }
+}
+
+/// All that a running guest owns.
+struct GuestCall {
+    pre: ToolWorldPre<Guest>,
+    sandbox: Arc<Sandbox>,
+    record: Arc<CallRecord>,
+    context: ToolContext,
+}
+
+impl GuestCall {
+    /// Runs the guest in a fresh store. The place is given back after the store, so that the pool always has room for a permit.
+    async fn run(self, arguments: Value, place: OwnedSemaphorePermit) -> wasmtime::Result<ToolResult> {
+        let _place = place;
+        let _ticking = self.sandbox.ticker.start();
+        let pre = self.pre.clone();
+        let mut store = self.store()?;
+        let instance = pre.instantiate_async(&mut store).await?;
+        let input = ToolInput {
+            data: Some(arguments.to_string()),
+            log_path: None,
+        };
+        instance.murmur_tool_run().call_run(&mut store, &input).await
+    }
+
+    fn store(self) -> wasmtime::Result<Store<Guest>> {
+        let limits = self.sandbox.grants.limits;
+        let wasi = self.wasi()?;
+        let record = self.record;
+        let guest = Guest {
+            wasi,
+            table: ResourceTable::new(),
+            http: WasiHttpCtx::new(),
+            policy: DenyAll {
+                record: Arc::clone(&record),
+            },
+            limiter: Limiter::new(Arc::clone(&record), limits.memory),
+            record,
+            context: self.context,
+            stream_limit: limits.output,
+        };
+        let mut store = Store::new(&self.sandbox.engine, guest);
+        store.limiter(|guest| &mut guest.limiter);
+        store.set_epoch_deadline(1);
+        store.epoch_deadline_async_yield_and_update(1);
+        Ok(store)
+    }
+
+    /// What the guest has of WASI: the granted directories and variables, no arguments, no sockets, no names.
+    fn wasi(&self) -> wasmtime::Result<WasiCtx> {
+        let grants = &self.sandbox.grants;
+        let mut wasi = WasiCtxBuilder::new();
+        wasi.allow_tcp(false)
+            .allow_udp(false)
+            .allow_ip_name_lookup(false)
+            .stdout(Stdout {
+                record: Arc::clone(&self.record),
+                limit: grants.limits.output,
+            })
+            .stderr(Stderr {
+                record: Arc::clone(&self.record),
+            });
+        for (name, value) in &grants.env {
+            wasi.env(name, value.expose());
+        }
+        for grant in &grants.filesystem {
+            let perms = match grant.mode {
+                Mode::Ro => FsPerms::ReadOnly,
+                Mode::Rw => FsPerms::ReadWrite,
+            };
+            wasi.preopened_dir(&grant.host, &grant.guest, perms).map_err(|cause| {
+                cause.context(format!(
+                    "the granted directory {} cannot be opened",
+                    grant.host.display()
+                ))
+            })?;
+        }
+        Ok(wasi.build())
+    }
+}

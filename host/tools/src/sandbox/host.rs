@@ -1,0 +1,172 @@
+//! The capsule's own interfaces, as a running component sees them.
+
+use std::{fmt, sync::Arc};
+
+use capsule_api::{BlockKind, NoAnswer, Progress, Question, RunEvent, ToolContext};
+use serde_json::Value;
+use wasmtime::component::ResourceTable;
+use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
+use wasmtime_wasi_http::{WasiHttpCtx, WasiHttpCtxView, WasiHttpView};
+
+use super::{http::DenyAll, limits::Limiter, record::CallRecord};
+use crate::codes;
+
+#[allow(missing_docs, reason = "generated")]
+mod bindings {
+    wasmtime::component::bindgen!({
+        path: "wit",
+        inline: "
+            package capsule:host;
+            world tool {
+                include murmur:worlds/imports@0.1.0;
+                export murmur:tool/run@0.1.0;
+            }
+        ",
+        world: "capsule:host/tool",
+        imports: { "murmur:task/task.request-input": async | trappable },
+        exports: { default: async },
+    });
+}
+
+use bindings::murmur::{stream, task, text, tool, tool_registry};
+pub(super) use bindings::{
+    Tool as ToolWorld, ToolPre as ToolWorldPre,
+    exports::murmur::tool::run::{Status, ToolInput, ToolResult},
+};
+
+/// Why a call ended inside `request-input`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Unanswered(pub(super) NoAnswer);
+
+impl fmt::Display for Unanswered {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.0 {
+            NoAnswer::TimedOut => "it asked a question and no answer came in time",
+            NoAnswer::Cancelled => "it was cancelled while it waited for an answer",
+            NoAnswer::NobodyThere => "it asked a question and there is nobody to answer",
+        })
+    }
+}
+
+impl std::error::Error for Unanswered {}
+
+/// All that belongs to one call of a guest.
+pub(super) struct Guest {
+    pub(super) wasi: WasiCtx,
+    pub(super) table: ResourceTable,
+    pub(super) http: WasiHttpCtx,
+    pub(super) policy: DenyAll,
+    pub(super) limiter: Limiter,
+    pub(super) record: Arc<CallRecord>,
+    pub(super) context: ToolContext,
+    /// The most text that a call may stream, in bytes.
+    pub(super) stream_limit: u64,
+}
+
+impl WasiView for Guest {
+    fn ctx(&mut self) -> WasiCtxView<'_> {
+        WasiCtxView {
+            ctx: &mut self.wasi,
+            table: &mut self.table,
+        }
+    }
+}
+
+impl WasiHttpView for Guest {
+    fn http(&mut self) -> WasiHttpCtxView<'_> {
+        WasiHttpCtxView {
+            hooks: &mut self.policy,
+            table: &mut self.table,
+            ctx: &mut self.http,
+        }
+    }
+}
+
+impl Guest {
+    /// Passes text on. Never fails: what is over the limit is dropped, with one warning.
+    fn stream(&self, kind: BlockKind, text: String) {
+        let (before, after) = self.record.streamed(text.len());
+        let call = self.context.call.clone();
+        if after <= self.stream_limit {
+            self.context.sink.record(RunEvent::Chunk { call, kind, text });
+        } else if before <= self.stream_limit {
+            let message = format!(
+                "call {call} streams more than {} bytes; the rest is dropped",
+                self.stream_limit
+            );
+            let code = codes::STREAM_CUT;
+            self.context.sink.record(RunEvent::Warning { code, message });
+        }
+    }
+
+    fn progress(&self, progress: Progress) {
+        if let Some(sink) = &self.context.progress {
+            sink(progress.clone());
+        }
+        let call = self.context.call.clone();
+        self.context.sink.record(RunEvent::Progress { call, progress });
+    }
+}
+
+impl stream::events::Host for Guest {
+    fn emit_chunk(&mut self, chunk: String) {
+        self.stream(BlockKind::Text, chunk);
+    }
+
+    fn emit_thinking_chunk(&mut self, chunk: String) {
+        self.stream(BlockKind::Thinking, chunk);
+    }
+
+    // These two speak for the model; a tool has nothing to say there.
+    fn tool_call_started(&mut self, _: String, _: String) {}
+
+    fn tool_call_input_bytes(&mut self, _: String, _: u64) {}
+}
+
+impl text::chunks::Host for Guest {
+    fn emit_chunk(&mut self, chunk: String) {
+        self.stream(BlockKind::Text, chunk);
+    }
+
+    fn emit_thinking_chunk(&mut self, chunk: String) {
+        self.stream(BlockKind::Thinking, chunk);
+    }
+}
+
+impl task::task::Host for Guest {
+    async fn request_input(&mut self, prompt: String) -> wasmtime::Result<String> {
+        let question = Question { prompt, schema: None };
+        self.record.set_waiting(true);
+        self.progress(Progress::WaitingForCaller);
+        let answer = self.context.caller.ask(question).await;
+        self.record.set_waiting(false);
+        self.progress(Progress::Resumed);
+        match answer {
+            Ok(Value::String(text)) => Ok(text),
+            Ok(other) => Ok(other.to_string()),
+            Err(why) => Err(wasmtime::Error::new(Unanswered(why))),
+        }
+    }
+}
+
+impl tool::run::Host for Guest {
+    /// Linked because `murmur:tool-registry/invoke` takes its types from the interface; a tool has no tool below it.
+    fn run(&mut self, _: tool::run::ToolInput) -> tool::run::ToolResult {
+        tool::run::ToolResult {
+            status: tool::run::Status::Error,
+            summary: Some("not available here: a tool cannot run the tool interface".into()),
+            data: None,
+            data_path: None,
+            truncated: false,
+            metadata: Vec::new(),
+        }
+    }
+}
+
+impl tool_registry::invoke::Host for Guest {
+    fn invoke(&mut self, name: String, _: tool::run::ToolInput) -> Result<tool::run::ToolResult, String> {
+        Err(format!(
+            "tool '{name}' was not called: tools that call tools are not available here"
+        ))
+    }
+}

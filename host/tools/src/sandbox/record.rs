@@ -1,0 +1,136 @@
+//! What happened during one call, kept outside its store: whoever ends the call early can still read it.
+
+use std::{
+    collections::VecDeque,
+    fmt,
+    sync::{
+        Mutex, OnceLock, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use capsule_api::ByteSize;
+use tokio::sync::watch;
+
+/// Bytes of standard error that are kept: the last ones.
+const STDERR_TAIL: usize = 8 << 10;
+
+/// A limit that refused something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum LimitHit {
+    Memory(u64),
+    Tables(usize),
+    Output(u64),
+}
+
+impl fmt::Display for LimitHit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Memory(limit) => write!(f, "the memory limit of {} (`limits.memory`)", ByteSize(*limit)),
+            Self::Tables(limit) => write!(f, "the limit of {limit} table elements"),
+            Self::Output(limit) => write!(
+                f,
+                "the limit of {} on standard output (`limits.output`)",
+                ByteSize(*limit)
+            ),
+        }
+    }
+}
+
+/// Facts of one call.
+#[derive(Debug)]
+pub(super) struct CallRecord {
+    limit: OnceLock<LimitHit>,
+    denied: OnceLock<String>,
+    stderr: Mutex<VecDeque<u8>>,
+    stdout: AtomicU64,
+    streamed: AtomicU64,
+    waiting: watch::Sender<bool>,
+}
+
+impl CallRecord {
+    pub(super) fn new() -> Self {
+        Self {
+            limit: OnceLock::new(),
+            denied: OnceLock::new(),
+            stderr: Mutex::default(),
+            stdout: AtomicU64::new(0),
+            streamed: AtomicU64::new(0),
+            waiting: watch::Sender::new(false),
+        }
+    }
+
+    /// Remembers the first limit that refused something.
+    pub(super) fn hit(&self, limit: LimitHit) {
+        let _ = self.limit.set(limit);
+    }
+
+    pub(super) fn limit(&self) -> Option<LimitHit> {
+        self.limit.get().copied()
+    }
+
+    /// Remembers the first thing that no grant covers.
+    pub(super) fn deny(&self, what: String) {
+        let _ = self.denied.set(what);
+    }
+
+    pub(super) fn denied(&self) -> Option<&str> {
+        self.denied.get().map(String::as_str)
+    }
+
+    pub(super) fn stderr(&self, bytes: &[u8]) {
+        let bytes = &bytes[bytes.len().saturating_sub(STDERR_TAIL)..];
+        let mut tail = self.stderr.lock().unwrap_or_else(PoisonError::into_inner);
+        let excess = (tail.len() + bytes.len()).saturating_sub(STDERR_TAIL);
+        tail.drain(..excess);
+        tail.extend(bytes);
+    }
+
+    /// The tail of standard error as text, without white space around it.
+    pub(super) fn stderr_tail(&self) -> String {
+        let tail = self.stderr.lock().unwrap_or_else(PoisonError::into_inner);
+        let bytes: Vec<u8> = tail.iter().copied().collect();
+        String::from_utf8_lossy(&bytes).trim().to_owned()
+    }
+
+    /// Counts bytes on standard output; answers the sum.
+    pub(super) fn stdout(&self, bytes: usize) -> u64 {
+        add(&self.stdout, bytes)
+    }
+
+    /// Counts bytes of streamed text; answers the sum before and after.
+    pub(super) fn streamed(&self, bytes: usize) -> (u64, u64) {
+        let after = add(&self.streamed, bytes);
+        (after - bytes as u64, after)
+    }
+
+    /// Says whether the call waits for the caller: its deadline stops meanwhile.
+    pub(super) fn set_waiting(&self, waiting: bool) {
+        self.waiting.send_replace(waiting);
+    }
+
+    pub(super) fn waiting(&self) -> watch::Receiver<bool> {
+        self.waiting.subscribe()
+    }
+}
+
+fn add(counter: &AtomicU64, bytes: usize) -> u64 {
+    counter.fetch_add(bytes as u64, Ordering::Relaxed) + bytes as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_of_standard_error_is_kept() {
+        let record = CallRecord::new();
+        record.stderr(&[b'x'; STDERR_TAIL]);
+        record.stderr(b"the reason\n");
+        let tail = record.stderr_tail();
+        assert!(tail.ends_with("xthe reason"), "{tail}");
+        assert_eq!(tail.len(), STDERR_TAIL - 1);
+        record.stderr(&[b'y'; 3 * STDERR_TAIL]);
+        assert_eq!(record.stderr_tail(), "y".repeat(STDERR_TAIL));
+    }
+}

@@ -1,0 +1,178 @@
+//! The tools of a capsule, from loading to shutdown.
+
+use std::{collections::BTreeMap, fmt, path::PathBuf, sync::Arc, time::Duration};
+
+use capsule_api::{Catalogue, Clock, Error, SystemClock, Tool, ToolDispatch};
+use tokio::sync::RwLock;
+
+use crate::{
+    codes,
+    dispatch::{Bindings, Dispatch, Entry, Tools},
+    grants::Grants,
+    sandbox::{Sandbox, prepare_all},
+    source::ToolSource,
+};
+
+/// Something that was survived while tools were loaded, for a person to read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Warning {
+    /// Stable, kebab-case: one of the `&str` constants of [`crate::codes`].
+    pub code: &'static str,
+    /// What happened.
+    pub message: String,
+}
+
+impl Warning {
+    pub(crate) fn new(code: &'static str, message: String) -> Self {
+        Self { code, message }
+    }
+}
+
+/// Where loading gets what is not in the manifest.
+#[derive(Clone)]
+pub struct Options {
+    /// Where compiled components are kept; made with mode 0700 where it is missing. `None` compiles each time.
+    pub cache_dir: Option<PathBuf>,
+    /// Time, for deadlines and durations.
+    pub clock: Arc<dyn Clock>,
+    /// Looks up an environment variable that is granted.
+    pub env: Arc<dyn Fn(&str) -> Option<String> + Send + Sync>,
+}
+
+impl Default for Options {
+    /// No cache, the real clock, the variables of this process.
+    fn default() -> Self {
+        Self {
+            cache_dir: None,
+            clock: Arc::new(SystemClock),
+            env: Arc::new(|name| std::env::var(name).ok()),
+        }
+    }
+}
+
+impl fmt::Debug for Options {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Options")
+            .field("cache_dir", &self.cache_dir)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The tools of a capsule, loaded. It owns the sandbox: engine, pool, threads.
+pub struct Toolbox {
+    tools: Arc<Tools>,
+    sandbox: Option<Arc<Sandbox>>,
+    warnings: Vec<Warning>,
+}
+
+impl fmt::Debug for Toolbox {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Toolbox")
+            .field("catalogue", &self.tools.catalogue)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Toolbox {
+    /// Reads, checks, compiles and binds every tool, several at once. Blocks: components that are not in the cache take from
+    /// milliseconds to seconds. Without tools, no sandbox is set up.
+    ///
+    /// # Errors
+    /// Everything that is wrong, not only the first: an error for each bad grant, limit and name, and one for each tool that cannot be
+    /// loaded, naming the tool and its file.
+    pub fn load(sources: &[ToolSource], grants: &Grants, options: &Options) -> Result<Self, Vec<Error>> {
+        let mut warnings = Vec::new();
+        let mut errors = names(sources);
+        let checked = match grants.check(&*options.env, &mut warnings) {
+            Ok(checked) => checked,
+            Err(more) => {
+                errors.extend(more);
+                return Err(errors);
+            }
+        };
+        if sources.is_empty() {
+            return Ok(Self {
+                tools: Arc::new(tools(Vec::new(), Arc::clone(&options.clock))),
+                sandbox: None,
+                warnings,
+            });
+        }
+        let sandbox = match Sandbox::new(checked, Arc::clone(&options.clock)) {
+            Ok(sandbox) => Arc::new(sandbox),
+            Err(error) => {
+                errors.push(error);
+                return Err(errors);
+            }
+        };
+        let mut entries = Vec::new();
+        for prepared in prepare_all(&sandbox, sources, options.cache_dir.as_deref(), &mut warnings) {
+            match prepared {
+                Ok(prepared) => entries.push(Entry {
+                    tool: Arc::new(prepared.tool),
+                    validator: prepared.schema.validator,
+                }),
+                Err(error) => errors.push(error),
+            }
+        }
+        if !errors.is_empty() {
+            return Err(errors);
+        }
+        Ok(Self {
+            tools: Arc::new(tools(entries, Arc::clone(&options.clock))),
+            sandbox: Some(sandbox),
+            warnings,
+        })
+    }
+
+    /// What the model is offered, in the order of the sources.
+    pub fn catalogue(&self) -> &Arc<Catalogue> {
+        &self.tools.catalogue
+    }
+
+    /// What was survived while the tools were loaded.
+    pub fn warnings(&self) -> &[Warning] {
+        &self.warnings
+    }
+
+    /// The tools bound to one turn. Any number of dispatches share the sandbox, its pool and the order of exclusive calls.
+    pub fn dispatch(&self, bindings: Bindings) -> Arc<dyn ToolDispatch> {
+        Arc::new(Dispatch {
+            tools: Arc::clone(&self.tools),
+            bindings,
+        })
+    }
+
+    /// Ends the sandbox: calls in flight end as cancelled, its threads are waited for, but no longer than `grace` (one that is stuck in a
+    /// hung file system cannot be ended). Blocks; not to be called on a thread of an async runtime.
+    pub fn shut_down(self, grace: Duration) {
+        if let Some(sandbox) = &self.sandbox {
+            sandbox.shut_down(grace);
+        }
+    }
+}
+
+pub(crate) fn tools(entries: Vec<Entry>, clock: Arc<dyn Clock>) -> Tools {
+    let specs = entries.iter().map(|entry| Tool::spec(&*entry.tool).clone());
+    Tools {
+        catalogue: Arc::new(Catalogue { tools: specs.collect() }),
+        entries,
+        gate: RwLock::new(()),
+        clock,
+    }
+}
+
+/// What is wrong with the names.
+fn names(sources: &[ToolSource]) -> Vec<Error> {
+    let mut errors = Vec::new();
+    let mut seen = BTreeMap::new();
+    for source in sources {
+        if !source.has_safe_name() {
+            errors.push(source.error(&codes::NAME, "the name cannot be used"));
+        }
+        if let Some(first) = seen.insert(&source.name, &source.component) {
+            let what = format!("another tool has this name ({})", first.display());
+            errors.push(source.error(&codes::DUPLICATE, what));
+        }
+    }
+    errors
+}
