@@ -1,1 +1,0 @@
-//! Registration survives a release build with link-time optimisation.
