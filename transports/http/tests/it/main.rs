@@ -1,0 +1,17 @@
+//! The transport `http` against a scripted provider over real HTTP on loopback.
+#![cfg(test)]
+
+mod cancel;
+mod cassette;
+mod history;
+mod http;
+mod log;
+mod loops;
+mod provider_faults;
+mod settings;
+mod stand;
+mod time;
+
+use capsule_driver_anthropic as _;
+use capsule_driver_cassette as _;
+use capsule_transport_http as _;
