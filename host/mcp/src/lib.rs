@@ -11,7 +11,7 @@ mod progress;
 mod service;
 mod wire;
 
-use std::{fmt, net::Ipv4Addr, sync::Arc, time::Duration};
+use std::{net::Ipv4Addr, sync::Arc, time::Duration};
 
 use capsule_api::{Clock, Error, Secret};
 
@@ -21,16 +21,8 @@ pub use service::{Client, Listed, McpService, Options, ToolMeta};
 pub const PATH: &str = "/mcp";
 
 /// A service behind the guarded listener, on an ephemeral port of 127.0.0.1. Dropping it ends every call at once.
-pub struct Server {
-    listener: capsule_net::Server,
-    clock: Arc<dyn Clock>,
-}
-
-impl fmt::Debug for Server {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Server").field(&self.listener).finish()
-    }
-}
+#[derive(Debug)]
+pub struct Server(capsule_net::Server);
 
 /// Serves for holders of `token`.
 ///
@@ -40,19 +32,19 @@ pub async fn serve(service: McpService, token: Secret, clock: Arc<dyn Clock>) ->
     let guard = capsule_net::Guard::json_post(PATH, token);
     let limits = capsule_net::Limits::default();
     let address = (Ipv4Addr::LOCALHOST, 0).into();
-    let listener = capsule_net::Server::bind(address, guard, limits, Arc::clone(&clock), Arc::new(service)).await?;
-    Ok(Server { listener, clock })
+    let listener = capsule_net::Server::bind(address, guard, limits, clock, Arc::new(service)).await?;
+    Ok(Server(listener))
 }
 
 impl Server {
     /// The endpoint's URL, such as `http://127.0.0.1:40123/mcp`.
     pub fn url(&self) -> String {
-        self.listener.url(PATH)
+        self.0.url(PATH)
     }
 
     /// Takes no more requests, lets running calls end within `grace`, cancels the rest and waits for them. Returns how many connections
     /// had to be cut.
     pub async fn close(self, grace: Duration) -> usize {
-        self.listener.close(&*self.clock, grace).await
+        self.0.close(grace).await
     }
 }

@@ -48,6 +48,7 @@ pub(super) async fn serve(shared: Arc<Shared>, stream: TcpStream, peer: SocketAd
     let _ = stream.set_nodelay(true);
     let exchange = Exchange::new();
     let io = TimedIo::new(stream, exchange.clone(), shared.limits, Arc::clone(&shared.clock));
+    let seen = exchange.clone();
     let service = {
         let shared = Arc::clone(&shared);
         service_fn(move |request: Request<Incoming>| {
@@ -68,14 +69,22 @@ pub(super) async fn serve(shared: Arc<Shared>, stream: TcpStream, peer: SocketAd
     let ended = poll_fn(|cx| {
         if !told && closing.as_mut().poll(cx).is_ready() {
             told = true;
+            if seen.is_unused() {
+                // hyper would wait for a first request.
+                return Poll::Ready(Ok(()));
+            }
             Pin::new(&mut connection).graceful_shutdown();
         }
         connection.poll_without_shutdown(cx)
     });
-    match ended.await {
-        Ok(()) => linger(connection.into_parts().io.into_inner().into_stream(), &*shared.clock).await,
-        Err(error) => tracing::debug!(%peer, %error, "connection ended"),
+    if let Err(error) = ended.await {
+        tracing::debug!(%peer, %error, "connection ended");
+        // A head that cannot be read was answered (400, 431); every other error is the end of the socket.
+        if !error.is_parse() {
+            return;
+        }
     }
+    linger(connection.into_parts().io.into_inner().into_stream(), &*shared.clock).await;
 }
 
 type Answer = Pin<Box<dyn Future<Output = Result<Response<Tracked>, Infallible>> + Send>>;

@@ -180,28 +180,29 @@ mod tests {
 
     #[test]
     fn the_first_check_that_fails_answers() {
-        let evil = ("host", "evil.test");
-        let origin = ("origin", "null");
-        let wrong = ("authorization", "Bearer token");
-        let long = ("content-length", "101");
-        let text = ("content-type", "text/plain");
-        let cases: &[(&str, &str, &[(&str, &str)], u16)] = &[
-            ("GET", "/no", &[wrong, long, text], 400),
+        const EVIL: (&str, &str) = ("host", "evil.test");
+        const ORIGIN: (&str, &str) = ("origin", "null");
+        const WRONG: (&str, &str) = ("authorization", "Bearer token");
+        const LONG: (&str, &str) = ("content-length", "101");
+        const TEXT: (&str, &str) = ("content-type", "text/plain");
+        type Case = (&'static str, &'static str, &'static [(&'static str, &'static str)], u16);
+        let cases: &[Case] = &[
+            ("GET", "/no", &[WRONG, LONG, TEXT], 400),
             ("GET", "/no", &[HOST, HOST, AUTH], 400),
-            ("GET", "/no", &[evil, wrong, long, text], 403),
+            ("GET", "/no", &[EVIL, WRONG, LONG, TEXT], 403),
             ("GET", "/no", &[("host", "0.0.0.0:4000"), AUTH], 403),
             ("GET", "/no", &[("host", "127.0.0.1"), AUTH], 403),
             ("GET", "http://evil.test/mcp", &[HOST, AUTH], 403),
-            ("GET", "/no", &[HOST, origin, wrong, long, text], 403),
-            ("GET", "/no", &[HOST, wrong, long, text], 404),
-            ("GET", "/mcp/", &[HOST, wrong], 404),
-            ("GET", "/mcp", &[HOST, wrong, long, text], 401),
+            ("GET", "/no", &[HOST, ORIGIN, WRONG, LONG, TEXT], 403),
+            ("GET", "/no", &[HOST, WRONG, LONG, TEXT], 404),
+            ("GET", "/mcp/", &[HOST, WRONG], 404),
+            ("GET", "/mcp", &[HOST, WRONG, LONG, TEXT], 401),
             ("GET", "/mcp", &[HOST, AUTH, AUTH], 401),
             ("GET", "/mcp", &[HOST, ("authorization", "Basic ToKeN")], 401),
             ("GET", "/mcp", &[HOST, ("authorization", "Bearer")], 401),
-            ("GET", "/mcp", &[HOST, AUTH, long, text], 405),
-            ("POST", "/mcp", &[HOST, AUTH, long, text], 413),
-            ("POST", "/mcp", &[HOST, AUTH, text], 415),
+            ("GET", "/mcp", &[HOST, AUTH, LONG, TEXT], 405),
+            ("POST", "/mcp", &[HOST, AUTH, LONG, TEXT], 413),
+            ("POST", "/mcp", &[HOST, AUTH, TEXT], 415),
             ("POST", "/mcp", &[HOST, AUTH], 415),
         ];
         for (method, target, headers, expected) in cases {

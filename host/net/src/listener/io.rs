@@ -63,6 +63,11 @@ impl Exchange {
         std::mem::take(&mut state.scan).is_ambiguous()
     }
 
+    /// Whether no request was begun.
+    pub(super) fn is_unused(&self) -> bool {
+        self.state().requests == 0
+    }
+
     /// The response is handed over.
     pub(super) fn end(&self) {
         self.state().phase = Phase::Idle;

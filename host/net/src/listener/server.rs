@@ -1,6 +1,6 @@
 //! Accepting connections, and ending them.
 
-use std::{future::Future, io, net::SocketAddr, sync::Arc, time::Duration};
+use std::{fmt, future::Future, io, net::SocketAddr, sync::Arc, time::Duration};
 
 use capsule_api::{Clock, Error, timeout};
 use tokio::{
@@ -17,9 +17,9 @@ use super::{
 use crate::codes;
 
 /// A running listener. Dropping it ends every connection at once.
-#[derive(Debug)]
 pub struct Server {
     local: SocketAddr,
+    clock: Arc<dyn Clock>,
     closing: CancellationToken,
     ending: CancellationToken,
     task: Option<JoinHandle<usize>>,
@@ -47,13 +47,14 @@ impl Server {
             local,
             guard,
             limits,
-            clock,
+            clock: Arc::clone(&clock),
             handler,
             closing: closing.clone(),
         });
         let task = Some(tokio::spawn(run(listener, shared, ending.clone())));
         Ok(Self {
             local,
+            clock,
             closing,
             ending,
             task,
@@ -72,12 +73,12 @@ impl Server {
 
     /// Stops accepting, lets requests under way end within `grace`, then ends what is left and waits for it. Returns how many connections
     /// had to be cut. Dropping the future ends everything at once.
-    pub async fn close(mut self, clock: &dyn Clock, grace: Duration) -> usize {
+    pub async fn close(mut self, grace: Duration) -> usize {
         self.closing.cancel();
         let Some(task) = &mut self.task else {
             return 0;
         };
-        let cut = match timeout(clock, grace, &mut *task).await {
+        let cut = match timeout(&*self.clock, grace, &mut *task).await {
             Ok(cut) => cut,
             Err(_) => {
                 self.ending.cancel();
@@ -86,6 +87,14 @@ impl Server {
         };
         self.task = None;
         cut.unwrap_or(0)
+    }
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Server")
+            .field("local", &self.local)
+            .finish_non_exhaustive()
     }
 }
 
