@@ -1,6 +1,9 @@
 //! A plugin's own settings, as the manifest hands them over.
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -35,19 +38,16 @@ pub mod codes {
 #[derive(Clone)]
 pub struct Settings {
     values: Map<String, Value>,
-    secret_keys: Vec<String>,
+    schema: Arc<Value>,
     base: PathBuf,
 }
 
 impl Settings {
-    /// Settings read from a manifest in directory `base`. `schema` tells which keys are secret (`"writeOnly": true`).
+    /// Settings read from a manifest in directory `base`. `schema` tells which values are secret (`"writeOnly": true`), at any depth.
     pub fn new(values: Map<String, Value>, schema: &Value, base: impl Into<PathBuf>) -> Self {
-        let properties = schema["properties"].as_object();
-        let secret = |(key, property): (&String, &Value)| (property["writeOnly"] == true).then(|| key.clone());
-        let secret_keys = properties.into_iter().flatten().filter_map(secret).collect();
         Self {
             values,
-            secret_keys,
+            schema: Arc::new(schema.clone()),
             base: base.into(),
         }
     }
@@ -104,32 +104,117 @@ impl Settings {
         Ok(self.base.join(path))
     }
 
-    /// Expands every string and reads the settings into `T`. Values of secret keys are protected before anything else sees them.
+    /// Expands every string and reads the settings into `T`. Secret values are protected before anything else sees them.
     ///
     /// # Errors
-    /// An unset `${NAME}`, naming the key; a value that no longer fits once expanded. The error shows no expanded value.
+    /// An unset `${NAME}`, naming the key; a value that no longer fits once expanded, naming the key and what was expected. The error
+    /// shows neither an expanded nor a secret value.
     pub fn decode<T: DeserializeOwned>(&self, secrets: &dyn Secrets) -> Result<T, Error> {
         let mut expanded = Map::new();
         for (key, value) in &self.values {
-            let value = expand(key, value, secrets)?;
-            if self.secret_keys.contains(key)
-                && let Some(text) = value.as_str()
-            {
-                secrets.protect(&Secret::new(text));
-            }
-            expanded.insert(key.clone(), value);
+            expanded.insert(key.clone(), expand(key, value, secrets)?);
         }
-        serde_json::from_value(Value::Object(expanded)).map_err(|error| {
-            // serde quotes the value it did not like; only its complaint about names and types is safe to show.
-            let complaint = error.to_string();
-            let safe = complaint.split(": ").next().unwrap_or_default().to_owned();
-            let complaint = if complaint.starts_with("missing field") || complaint.starts_with("unknown field") {
-                complaint
-            } else {
-                safe
+        let expanded = Value::Object(expanded);
+        let mut hidden = Vec::new();
+        secret_texts(&self.schema, &self.schema, &expanded, 0, &mut hidden);
+        for text in &hidden {
+            secrets.protect(&Secret::new(text.as_str()));
+        }
+        changed_texts(&Value::Object(self.values.clone()), &expanded, &mut hidden);
+        serde_path_to_error::deserialize(expanded).map_err(|error| {
+            let complaint = shown(&error.inner().to_string(), &hidden);
+            let message = match error.path().to_string().as_str() {
+                "." => format!("the settings cannot be read: {complaint}"),
+                key => format!("`{key}`: {complaint}"),
             };
-            Error::new(&codes::UNREADABLE, format!("the settings cannot be read: {complaint}"))
+            Error::new(&codes::UNREADABLE, message)
         })
+    }
+}
+
+/// A complaint of serde without the value it may quote. Types write what they expected after the value.
+fn shown(complaint: &str, hidden: &[String]) -> String {
+    if hidden.is_empty() {
+        return complaint.to_owned();
+    }
+    // A value may itself look like a complaint, so what is left is searched once more.
+    let quotes = ["invalid type", "invalid value", "invalid length", "unknown variant"];
+    let safe = match complaint.rsplit_once(", expected ") {
+        Some((start, expected)) if quotes.iter().any(|quote| start.starts_with(quote)) => {
+            format!("expected {expected}")
+        }
+        _ => complaint.to_owned(),
+    };
+    let quoted = |text: &String| {
+        let escaped = format!("{text:?}");
+        safe.contains(text.as_str()) || safe.contains(&escaped[1..escaped.len() - 1])
+    };
+    let names_only = safe.starts_with("missing field `") || safe.starts_with("unknown field `");
+    let clean = !hidden.iter().any(quoted) && (safe.starts_with("expected ") || names_only);
+    if clean {
+        safe
+    } else {
+        "the value does not have the expected form (it is not shown)".to_owned()
+    }
+}
+
+/// Levels of references and values that a schema is followed; below them everything counts as secret.
+const DEEPEST: usize = 100;
+
+/// The texts that the schema marks as secret.
+fn secret_texts(root: &Value, schema: &Value, value: &Value, depth: usize, into: &mut Vec<String>) {
+    if schema["writeOnly"] == true || depth > DEEPEST {
+        return all_texts(value, into);
+    }
+    let target = schema["$ref"].as_str().and_then(|target| target.strip_prefix('#'));
+    if let Some(target) = target.and_then(|target| root.pointer(target)) {
+        secret_texts(root, target, value, depth + 1, into);
+    }
+    let forms = ["allOf", "anyOf", "oneOf"]
+        .iter()
+        .filter_map(|key| schema[*key].as_array())
+        .flatten();
+    let branches = ["then", "else"].iter().filter_map(|key| schema.get(*key));
+    for form in forms.chain(branches) {
+        secret_texts(root, form, value, depth + 1, into);
+    }
+    for (key, item) in value.as_object().into_iter().flatten() {
+        let property = schema["properties"]
+            .get(key)
+            .or_else(|| schema.get("additionalProperties"));
+        if let Some(property) = property {
+            secret_texts(root, property, item, depth + 1, into);
+        }
+    }
+    for item in value.as_array().into_iter().flatten() {
+        secret_texts(root, &schema["items"], item, depth + 1, into);
+    }
+}
+
+fn all_texts(value: &Value, into: &mut Vec<String>) {
+    match value {
+        Value::String(text) => into.push(text.clone()),
+        Value::Array(items) => items.iter().for_each(|item| all_texts(item, into)),
+        Value::Object(map) => map.values().for_each(|item| all_texts(item, into)),
+        _ => {}
+    }
+}
+
+/// The texts that expansion has changed.
+fn changed_texts(raw: &Value, expanded: &Value, into: &mut Vec<String>) {
+    match (raw, expanded) {
+        (Value::String(raw), Value::String(text)) if raw != text => into.push(text.clone()),
+        (Value::Array(raw), Value::Array(items)) => {
+            raw.iter()
+                .zip(items)
+                .for_each(|(raw, item)| changed_texts(raw, item, into));
+        }
+        (Value::Object(raw), Value::Object(map)) => {
+            raw.values()
+                .zip(map.values())
+                .for_each(|(raw, item)| changed_texts(raw, item, into));
+        }
+        _ => {}
     }
 }
 
@@ -154,4 +239,148 @@ fn expand(key: &str, value: &Value, secrets: &dyn Secrets) -> Result<Value, Erro
         }
         other => other.clone(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::borrow::Cow;
+    use std::sync::Mutex;
+
+    use proptest::prelude::*;
+    use serde::Deserialize;
+    use serde_json::json;
+
+    use super::*;
+    use crate::HumanDuration;
+
+    /// `${X}` stands for the text.
+    #[derive(Default)]
+    struct X(&'static str, Mutex<Vec<String>>);
+
+    impl Secrets for X {
+        fn expand(&self, text: &str) -> Result<String, Error> {
+            if text.contains("${UNSET}") {
+                return Err(Error::new(&codes::UNREADABLE, "the variable `UNSET` is not set"));
+            }
+            Ok(text.replace("${X}", self.0))
+        }
+
+        fn protect(&self, secret: &Secret) {
+            self.1.lock().unwrap().push(secret.expose().to_owned());
+        }
+
+        fn redact<'a>(&self, text: &'a str) -> Cow<'a, str> {
+            Cow::Borrowed(text)
+        }
+    }
+
+    #[derive(Debug, Default, Deserialize, PartialEq)]
+    #[serde(deny_unknown_fields, default)]
+    struct Own {
+        wait: Option<HumanDuration>,
+        count: Option<u32>,
+        mode: Option<Mode>,
+        headers: Map<String, Value>,
+        key: Option<String>,
+    }
+
+    #[derive(Debug, Deserialize, PartialEq)]
+    #[serde(rename_all = "lowercase")]
+    enum Mode {
+        Fast,
+    }
+
+    fn schema() -> Value {
+        json!({
+            "properties": {
+                "key": {"$ref": "#/$defs/secret"},
+                "headers": {"additionalProperties": {"writeOnly": true}},
+            },
+            "$defs": {"secret": {"type": "string", "writeOnly": true}},
+        })
+    }
+
+    fn decode(values: Value, x: &'static str) -> Result<Own, Error> {
+        let Value::Object(values) = values else {
+            panic!("{values}")
+        };
+        Settings::new(values, &schema(), ".").decode(&X(x, Mutex::default()))
+    }
+
+    #[test]
+    fn secrets_are_protected_at_any_depth_and_through_references() {
+        let values = json!({"key": "${X}", "headers": {"a": "b", "c": "${X}"}, "count": 1});
+        let Value::Object(values) = values else {
+            panic!("an object")
+        };
+        let secrets = X("sk-secret", Mutex::default());
+        let own: Own = Settings::new(values, &schema(), ".").decode(&secrets).unwrap();
+        assert_eq!(own.key.as_deref(), Some("sk-secret"));
+        assert_eq!(*secrets.1.lock().unwrap(), ["sk-secret", "b", "sk-secret"]);
+    }
+
+    #[test]
+    fn an_error_names_the_key_and_what_was_expected() {
+        let message = |values: Value| decode(values, "sk-secret").unwrap_err().message.clone();
+        assert_eq!(message(json!({"count": "${X}"})), "`count`: expected u32");
+        assert_eq!(message(json!({"mode": "${X}"})), "`mode`: expected `fast`");
+        assert_eq!(
+            message(json!({"wait": "${X}"})),
+            "`wait`: expected a whole number with a unit (ms, s, m, h, d), such as `60s`"
+        );
+        assert_eq!(
+            message(json!({"headers": {"a": "${UNSET}"}})),
+            "`headers.a`: the variable `UNSET` is not set"
+        );
+        assert_eq!(
+            message(json!({"count": "many"})),
+            "`count`: invalid type: string \"many\", expected u32",
+            "what stands in the file may be shown"
+        );
+    }
+
+    #[test]
+    fn a_value_that_imitates_a_complaint_is_not_shown() {
+        for value in [
+            "x, expected sk-secret",
+            "expected sk-secret",
+            "missing field `sk-secret`",
+            "\", expected \"q",
+        ] {
+            for key in ["count", "mode", "wait", "headers"] {
+                let error = decode(json!({key: "${X}"}), value).unwrap_err();
+                assert!(!error.message.contains("sk-secret"), "{key}: {}", error.message);
+                assert!(!error.message.contains(value), "{key}: {}", error.message);
+            }
+        }
+    }
+
+    #[test]
+    fn relative_paths_stay_inside() {
+        let settings = Settings::new(Map::new(), &Value::Null, "/base");
+        assert_eq!(
+            settings.path("k", Path::new("./a/b")).unwrap(),
+            Path::new("/base/./a/b")
+        );
+        assert_eq!(
+            settings.path("k", Path::new("/elsewhere")).unwrap(),
+            Path::new("/elsewhere")
+        );
+        assert_eq!(
+            settings.path("k", Path::new("a/../../b")).unwrap_err().code,
+            "settings-path-outside"
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn no_expanded_value_is_in_an_error(value in "[a-zA-Z0-9`\", ]{8,30}", key in "count|mode|wait|headers") {
+            let mut values = Map::new();
+            values.insert(key, Value::String(format!("${{X}}{value}")));
+            let decoded: Result<Own, _> = Settings::new(values, &schema(), ".").decode(&X("!", Mutex::default()));
+            if let Err(error) = decoded {
+                prop_assert!(!error.message.contains(&value), "{}", error.message);
+            }
+        }
+    }
 }

@@ -1,0 +1,189 @@
+//! What a schema cannot say: names that must be unique, paths that must stay inside, quantities that must be more than zero.
+
+use std::{
+    path::{Component, Path},
+    str::FromStr,
+};
+
+use capsule_api::{ByteSize, HumanDuration};
+use serde_json::Value;
+
+use crate::{
+    codes,
+    places::{Places, dotted},
+    report::{Origin, Problem},
+    tree::{Duplicate, child},
+};
+
+/// Problems beyond the schema. Values of a wrong type are passed over: the schema has told about them.
+pub(crate) fn problems(root: &Value, places: &Places) -> Vec<Problem> {
+    let mut checks = Checks {
+        places,
+        problems: Vec::new(),
+    };
+    checks.version(root);
+    checks.unique(root, "/tools", "name", "tool");
+    checks.unique(root, "/capabilities/filesystem", "at", "grant");
+    checks.paths(root);
+    checks.mount_points(root);
+    checks.limits(root);
+    checks.problems
+}
+
+/// Keys that the file has twice.
+pub(crate) fn duplicates(duplicates: &[Duplicate]) -> Vec<Problem> {
+    let tell = |duplicate: &Duplicate| {
+        let (above, key) = duplicate.pointer.rsplit_once('/').unwrap_or_default();
+        let first = duplicate.first.map_or_else(String::new, |at| {
+            format!(" (first at line {}, column {})", at.line, at.column)
+        });
+        let key = dotted(&format!("/{key}"));
+        let origin = duplicate.second.map_or(Origin::File, Origin::Line);
+        let mut problem = Problem::new(
+            &codes::INVALID,
+            origin,
+            format!("the key `{key}` is there twice{first}"),
+        );
+        problem.key = dotted(above);
+        problem
+    };
+    duplicates.iter().map(tell).collect()
+}
+
+/// Texts with `${NAME}` in a place where it is not expanded, which a reader of the manifest may not expect.
+pub(crate) fn warnings(root: &Value, places: &Places) -> Vec<Problem> {
+    let tools = items(root, "/tools").map(|(at, tool)| (child(&at, "component"), &tool["component"]));
+    let grants = items(root, "/capabilities/filesystem")
+        .flat_map(|(at, grant)| ["path", "at"].map(|key| (child(&at, key), &grant[key])));
+    let literal = tools
+        .chain(grants)
+        .filter(|(_, value)| value.as_str().is_some_and(|text| text.contains("${")));
+    let warn = |(pointer, _): (String, &Value)| {
+        let message = "`${…}` is not expanded here, only in texts of `inference`";
+        let mut problem = Problem::new(&codes::INVALID, places.value(&pointer), message);
+        problem.key = dotted(&pointer);
+        problem
+    };
+    literal.map(warn).collect()
+}
+
+fn items<'a>(root: &'a Value, list: &'a str) -> impl Iterator<Item = (String, &'a Value)> + 'a {
+    let values = root.pointer(list).and_then(Value::as_array).into_iter().flatten();
+    values
+        .enumerate()
+        .map(move |(index, item)| (format!("{list}/{index}"), item))
+}
+
+struct Checks<'a> {
+    places: &'a Places,
+    problems: Vec<Problem>,
+}
+
+impl Checks<'_> {
+    fn add(&mut self, pointer: &str, message: String) {
+        let mut problem = Problem::new(&codes::INVALID, self.places.value(pointer), message);
+        problem.key = dotted(pointer);
+        self.problems.push(problem);
+    }
+
+    fn version(&mut self, root: &Value) {
+        // Most of the form is the schema's to check; what is left are empty parts and leading zeros of pre-releases.
+        if let Some(text) = root["version"].as_str()
+            && text
+                .split(['-', '+'])
+                .next()
+                .is_some_and(|core| core.split('.').count() == 3)
+            && let Err(error) = semver::Version::parse(text)
+        {
+            self.add(
+                "/version",
+                format!("expected a semantic version such as `1.4.0`: {error}"),
+            );
+        }
+    }
+
+    fn unique(&mut self, root: &Value, list: &str, key: &str, what: &str) {
+        let named: Vec<(String, &str)> = items(root, list)
+            .filter_map(|(at, item)| Some((child(&at, key), item[key].as_str()?)))
+            .collect();
+        for (index, (pointer, name)) in named.iter().enumerate() {
+            if let Some((first, _)) = named[..index].iter().find(|(_, earlier)| earlier == name) {
+                let place = match self.places.value(first) {
+                    Origin::Line(at) => format!(" at line {}, column {}", at.line, at.column),
+                    Origin::Flag(flag) => format!(" by {flag}"),
+                    Origin::File => String::new(),
+                };
+                let message = format!("{name:?} is already taken by another {what}{place} ({})", dotted(first));
+                self.add(pointer, message);
+            }
+        }
+    }
+
+    fn paths(&mut self, root: &Value) {
+        let tools = items(root, "/tools").map(|(at, item)| (child(&at, "component"), &item["component"]));
+        let grants = items(root, "/capabilities/filesystem").map(|(at, item)| (child(&at, "path"), &item["path"]));
+        let mut paths: Vec<_> = tools.chain(grants).collect();
+        let prompt = |at: String, block: &Value| {
+            let file = block.get("system_prompt_file").cloned().unwrap_or_default();
+            (child(&at, "system_prompt_file"), file)
+        };
+        let mut prompts = vec![prompt("/inference".to_owned(), &root["inference"])];
+        for (name, block) in root["inference"]["transports"].as_object().into_iter().flatten() {
+            prompts.push(prompt(child("/inference/transports", name), block));
+        }
+        paths.extend(prompts.iter().map(|(at, file)| (at.clone(), file)));
+        for (pointer, path) in paths {
+            if path.as_str().is_some_and(leaves) {
+                let message = "the path leaves the manifest's directory; name what is elsewhere by an absolute path";
+                self.add(&pointer, message.to_owned());
+            }
+        }
+    }
+
+    fn mount_points(&mut self, root: &Value) {
+        for (at, grant) in items(root, "/capabilities/filesystem") {
+            let odd = |at: &str| {
+                at.starts_with('/') && at != "/" && at[1..].split('/').any(|part| matches!(part, "" | "." | ".."))
+            };
+            if grant["at"].as_str().is_some_and(odd) {
+                let message = "expected a plain absolute path such as `/data`: no `.`, no `..`, no empty part";
+                self.add(&child(&at, "at"), message.to_owned());
+            }
+        }
+    }
+
+    fn limits(&mut self, root: &Value) {
+        let limits = &root["capabilities"]["limits"];
+        for key in ["memory", "output"] {
+            let size = quantity::<ByteSize>(&limits[key]);
+            self.positive(key, size.map(|size| size.map(|size| size.0 > 0)));
+        }
+        let time = quantity::<HumanDuration>(&limits["deadline"]);
+        self.positive("deadline", time.map(|time| time.map(|time| !time.0.is_zero())));
+    }
+
+    fn positive(&mut self, key: &str, positive: Option<Result<bool, ()>>) {
+        let pointer = format!("/capabilities/limits/{key}");
+        match positive {
+            Some(Ok(false)) => self.add(&pointer, "expected more than zero".to_owned()),
+            Some(Err(())) => self.add(&pointer, "the number is too large".to_owned()),
+            _ => {}
+        }
+    }
+}
+
+/// The quantity, `None` where its form is wrong: of that the schema tells. `Err`: the number is too large.
+fn quantity<T: FromStr>(text: &Value) -> Option<Result<T, ()>> {
+    let text = text.as_str()?;
+    let unit = text.trim_start_matches(|c: char| c.is_ascii_digit());
+    let well_formed = unit.len() < text.len() && format!("0{unit}").parse::<T>().is_ok();
+    well_formed.then(|| text.parse::<T>().map_err(drop))
+}
+
+fn leaves(path: &str) -> bool {
+    let path = Path::new(path);
+    !path.is_absolute()
+        && path
+            .components()
+            .any(|part| !matches!(part, Component::Normal(_) | Component::CurDir))
+}

@@ -1,0 +1,374 @@
+//! From a path to a valid manifest, or to all that is wrong with it.
+
+use std::path::{Path, PathBuf};
+
+use capsule_api::nearest;
+use serde_json::{Map, Value};
+
+use crate::{
+    checks, codes,
+    files::{self, Unreadable},
+    loaded::Loaded,
+    manifest::Manifest,
+    overrides::Override,
+    places::Places,
+    report::{Origin, Problem, Report},
+    schema::{self, COMMON_KEYS, TransportSchemas},
+    tree::{self, Broken, Position, child},
+    violations::{self, Teller},
+};
+
+/// The manifest's name inside a capsule's directory.
+pub const FILE_NAME: &str = "capsule.yaml";
+
+/// What a manifest is read with.
+#[derive(Clone, Copy)]
+pub struct Options<'a> {
+    /// The schemas of the transports there are.
+    pub schemas: &'a dyn TransportSchemas,
+    /// The transport of a manifest that names none.
+    pub default_transport: &'a str,
+    /// The transport to run on in place of the manifest's (`--transport`).
+    pub transport: Option<&'a str>,
+    /// The model to ask for in place of the manifest's, on whatever transport (`--model`).
+    pub model: Option<&'a str>,
+    /// Values in place of the file's (`--set`), in order.
+    pub overrides: &'a [Override],
+}
+
+impl<'a> Options<'a> {
+    /// Reads the manifest as it is.
+    pub fn new(schemas: &'a dyn TransportSchemas, default_transport: &'a str) -> Self {
+        Self {
+            schemas,
+            default_transport,
+            transport: None,
+            model: None,
+            overrides: &[],
+        }
+    }
+}
+
+/// Reads a manifest: a file, or a directory with a `capsule.yaml`. Blocks on the file system; reads no variable and no other file.
+///
+/// # Errors
+/// Everything that is wrong with the file and with the overrides, at once.
+pub fn load(path: &Path, options: &Options<'_>) -> Result<Loaded, Report> {
+    let file = if path.is_dir() {
+        path.join(FILE_NAME)
+    } else {
+        path.to_owned()
+    };
+    let text = files::read(&file).map_err(|error| unreadable(&file, &error))?;
+    parse(&file, &text, options)
+}
+
+fn unreadable(file: &Path, error: &Unreadable) -> Report {
+    let code = match error {
+        Unreadable::Missing => &codes::MISSING,
+        _ => &codes::UNREADABLE,
+    };
+    let mut problem = Problem::new(code, Origin::File, error.to_string());
+    if let Unreadable::NotText { line, column } = *error {
+        problem.origin = Origin::Line(Position { line, column });
+    }
+    Report::new(file, vec![problem])
+}
+
+/// Reads the text of a manifest that is, or would be, in `file`.
+///
+/// # Errors
+/// As for [`load`].
+pub fn parse(file: &Path, text: &str, options: &Options<'_>) -> Result<Loaded, Report> {
+    let mut tree = tree::parse(text).map_err(|broken| syntax(file, broken))?;
+    let root = std::mem::take(&mut tree.value);
+    if root.is_null() {
+        return Err(Report::one(
+            file,
+            &codes::INVALID,
+            "the manifest is empty; it needs at least `name` and `version`",
+        ));
+    }
+    if !root.is_object() {
+        let message = "a manifest is a mapping that begins with a line such as `name: my-capsule`";
+        return Err(Report::one(file, &codes::INVALID, message));
+    }
+    let mut problems = checks::duplicates(&tree.duplicates);
+    let mut draft = Draft {
+        root,
+        places: Places::new(tree, text),
+        options,
+    };
+    problems.extend(draft.apply_overrides());
+    let own_schemas = draft.own_schemas();
+    let (violations, hidden) = draft.validate(&own_schemas);
+    problems.extend(violations);
+    problems.extend(draft.validate_selected(&own_schemas));
+    problems.extend(checks::problems(&draft.root, &draft.places));
+    if !problems.is_empty() {
+        draft.places.excerpt(&mut problems, &hidden);
+        return Err(Report::new(file, problems));
+    }
+    draft.finish(file)
+}
+
+fn syntax(file: &Path, broken: Broken) -> Report {
+    let origin = broken.at.map_or(Origin::File, Origin::Line);
+    // No excerpt: without a tree nobody knows whether the line holds a secret.
+    Report::new(file, vec![Problem::new(&codes::SYNTAX, origin, broken.message)])
+}
+
+/// A manifest on its way to be valid.
+struct Draft<'a> {
+    root: Value,
+    places: Places,
+    options: &'a Options<'a>,
+}
+
+/// The schema of one transport for the settings that the manifest gives it.
+struct OwnSchema {
+    name: String,
+    schema: Value,
+}
+
+impl Draft<'_> {
+    fn apply_overrides(&mut self) -> Vec<Problem> {
+        let mut problems = Vec::new();
+        for one in self.options.overrides {
+            problems.extend(one.apply(&mut self.root, &mut self.places).err());
+        }
+        if self.options.model == Some("") {
+            let flag = Origin::Flag("--model".to_owned());
+            problems.push(Problem::new(&codes::INVALID, flag, "expected the name of a model"));
+        }
+        problems
+    }
+
+    /// The transport whose settings stand beside the common keys.
+    fn named(&self) -> &str {
+        self.root["inference"]["transport"]
+            .as_str()
+            .unwrap_or(self.options.default_transport)
+    }
+
+    fn selected(&self) -> &str {
+        self.options.transport.unwrap_or_else(|| self.named())
+    }
+
+    fn block(&self, name: &str) -> Option<&Map<String, Value>> {
+        self.root["inference"]["transports"].get(name)?.as_object()
+    }
+
+    /// What the transport is given: the flat keys if the file names it, under those of its block. The common keys are left in; a schema
+    /// that does not speak of them does not mind.
+    fn settings(&self, name: &str) -> Map<String, Value> {
+        let mut settings = Map::new();
+        for (key, value) in self.root["inference"].as_object().into_iter().flatten() {
+            let for_all = COMMON_KEYS.contains(&key.as_str());
+            if for_all || (name == self.named() && key != "transport" && key != "transports") {
+                settings.insert(key.clone(), value.clone());
+            }
+        }
+        settings.extend(self.block(name).cloned().unwrap_or_default());
+        settings
+    }
+
+    /// The schemas of the named and the selected transport and of those with a block of their own, as far as they exist.
+    fn own_schemas(&self) -> Vec<OwnSchema> {
+        let blocks = self.root["inference"]["transports"].as_object().into_iter().flatten();
+        let mut names: Vec<&str> = blocks.map(|(name, _)| name.as_str()).collect();
+        for name in [self.named(), self.selected()] {
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        let own = |name: &str| {
+            let settings = Value::Object(self.settings(name));
+            let schema = self.options.schemas.schema(name, Some(&settings))?;
+            Some(OwnSchema {
+                name: name.to_owned(),
+                schema,
+            })
+        };
+        names.into_iter().filter_map(own).collect()
+    }
+
+    /// The file against the schema, each transport's keys against its owner's. Also gives the pointers that no excerpt may show.
+    fn validate(&self, own: &[OwnSchema]) -> (Vec<Problem>, Vec<String>) {
+        let flat = own
+            .iter()
+            .find(|one| one.name == self.named())
+            .map(|one| (one.name.as_str(), one.schema.clone()));
+        let nobody = flat.is_none();
+        let blocks = own.iter().map(|one| (one.name.as_str(), one.schema.clone())).collect();
+        let schema = schema::for_file(self.options.schemas, self.options.default_transport, flat, blocks);
+        let elsewhere = |pointer: &str, key: &str| self.elsewhere(pointer, key);
+        let teller = Teller {
+            schema: &schema,
+            places: &self.places,
+            in_file: &str::to_owned,
+            elsewhere: &elsewhere,
+            needed_by: None,
+        };
+        let (problems, unknown) = match teller.problems(&self.root) {
+            Ok(told) => told,
+            Err(why) => return (vec![self.bad_schema(&why)], vec![String::new()]),
+        };
+        let mut hidden = violations::secrets(&schema, &self.root);
+        hidden.extend(unknown);
+        if nobody {
+            hidden.push("/inference".to_owned());
+        }
+        (problems, hidden)
+    }
+
+    /// The selected transport's settings, flat keys and block together, against its whole schema: what is required may stand in either.
+    fn validate_selected(&self, own: &[OwnSchema]) -> Vec<Problem> {
+        let name = self.selected();
+        let Some(OwnSchema { schema, .. }) = own.iter().find(|one| one.name == name) else {
+            return self.no_such_transport(name);
+        };
+        // Unknown keys were told of where they stand.
+        let mut schema = schema.clone();
+        if let Some(parts) = schema.as_object_mut() {
+            parts.shift_remove("additionalProperties");
+            parts.shift_remove("unevaluatedProperties");
+        }
+        let in_file = |pointer: &str| self.in_file(name, pointer);
+        let teller = Teller {
+            schema: &schema,
+            places: &self.places,
+            in_file: &in_file,
+            elsewhere: &|_, _| None,
+            needed_by: Some(name),
+        };
+        match teller.problems(&Value::Object(self.settings(name))) {
+            Ok((problems, _)) => problems,
+            Err(why) => vec![self.bad_schema(&why)],
+        }
+    }
+
+    /// The place in the file of a setting of this transport.
+    fn in_file(&self, name: &str, pointer: &str) -> String {
+        let block = child("/inference/transports", name);
+        let key = tree::parts(pointer).next();
+        let in_block = match (self.block(name), &key) {
+            (Some(block), Some(key)) => block.contains_key(key),
+            (Some(_), None) => true,
+            (None, _) => false,
+        };
+        format!("{}{pointer}", if in_block { block.as_str() } else { "/inference" })
+    }
+
+    fn no_such_transport(&self, name: &str) -> Vec<Problem> {
+        if self.options.transport.is_none() {
+            // The schema's list of names has told.
+            return Vec::new();
+        }
+        let names = self.options.schemas.names();
+        let message = format!("no transport is called {name:?}; there are {}", names.join(", "));
+        let mut problem = Problem::new(&codes::INVALID, Origin::Flag("--transport".to_owned()), message);
+        problem.hint = nearest(name, names.iter().map(String::as_str)).map(|near| format!("Did you mean `{near}`?"));
+        vec![problem]
+    }
+
+    fn bad_schema(&self, why: &str) -> Problem {
+        let message = format!(
+            "the settings of a transport ({}) are described wrongly: {why}",
+            self.selected()
+        );
+        Problem::new(&codes::SCHEMA, Origin::File, message)
+    }
+
+    /// Where an unknown key would be known.
+    fn elsewhere(&self, pointer: &str, key: &str) -> Option<String> {
+        let schemas = self.options.schemas;
+        if pointer == child("/inference/transports", key) {
+            return Some(format!(
+                "No transport is called {key:?}; there are {}.",
+                schemas.names().join(", ")
+            ));
+        }
+        if pointer == child("/inference", key) {
+            let owns = |name: &String| {
+                schemas
+                    .schema(name, None)
+                    .is_some_and(|own| own["properties"].get(key).is_some())
+            };
+            let owner = schemas
+                .names()
+                .into_iter()
+                .filter(|name| name != self.named())
+                .find(owns)?;
+            let named = self.named();
+            return Some(format!(
+                "`{key}` is a setting of the transport `{owner}`, not of `{named}`; write it as `inference.transports.{owner}.{key}`."
+            ));
+        }
+        let base = schema::schema(schemas, self.options.default_transport);
+        for section in ["inference", "capabilities", "trace"] {
+            let known = base["properties"][section]["properties"].get(key).is_some();
+            if known && !pointer.starts_with(&format!("/{section}/")) {
+                return Some(format!(
+                    "`{key}` is a key of `{section}`; indent it below `{section}:`."
+                ));
+            }
+        }
+        None
+    }
+
+    fn finish(self, file: &Path) -> Result<Loaded, Report> {
+        let warnings = checks::warnings(&self.root, &self.places);
+        let mut root = self.root;
+        whole_numbers(&mut root);
+        // The schema let it pass, so a failure is a fault of the schema; it is told like any other problem.
+        let manifest: Manifest = serde_json::from_value(root).map_err(|error| {
+            Report::one(
+                file,
+                &codes::SCHEMA,
+                format!("the manifest fits its schema and still cannot be read: {error}"),
+            )
+        })?;
+        let named = manifest
+            .inference
+            .transport
+            .clone()
+            .unwrap_or_else(|| self.options.default_transport.to_owned());
+        Ok(Loaded {
+            selected: self.options.transport.map_or_else(|| named.clone(), str::to_owned),
+            named,
+            model: self.options.model.map(str::to_owned),
+            base: base(file),
+            file: file.to_owned(),
+            manifest,
+            warnings,
+        })
+    }
+}
+
+fn base(file: &Path) -> PathBuf {
+    match file.parent() {
+        Some(parent) if parent != Path::new("") => parent.to_owned(),
+        _ => PathBuf::from("."),
+    }
+}
+
+/// JSON Schema takes `50.0` for an integer; serde does not.
+fn whole_numbers(value: &mut Value) {
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    match value {
+        Value::Number(number) if number.is_f64() => {
+            if let Some(float) = number
+                .as_f64()
+                .filter(|float| float.fract() == 0.0 && float.abs() < EXACT)
+            {
+                #[expect(clippy::cast_possible_truncation, reason = "whole and below 2^53")]
+                let whole = float as i64;
+                *value = whole.into();
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(whole_numbers),
+        Value::Object(map) => map.values_mut().for_each(whole_numbers),
+        _ => {}
+    }
+}

@@ -1,0 +1,212 @@
+//! The manifest as types. The defaults here are those that the schema documents.
+
+use std::{collections::BTreeMap, path::PathBuf};
+
+use capsule_api::{Annotations, ByteSize, HumanDuration};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+/// A valid `capsule.yaml`.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct Manifest {
+    /// The capsule's name: `[a-z0-9-]`, 1 to 100 characters.
+    pub name: String,
+    /// Its version.
+    pub version: semver::Version,
+    /// What it is for.
+    pub description: Option<String>,
+    /// The tools, in the file's order; names are unique.
+    #[serde(default)]
+    pub tools: Vec<ToolEntry>,
+    /// What the tools may do.
+    #[serde(default)]
+    pub capabilities: Grants,
+    /// The model, and how it is reached. [`crate::Loaded::settings_for`] reads it for one transport.
+    #[serde(default)]
+    pub inference: Inference,
+    /// What a run does without a task of its own.
+    pub task: Option<String>,
+    /// The record of each run.
+    #[serde(default)]
+    pub trace: Trace,
+}
+
+/// One tool.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct ToolEntry {
+    /// Its name: `[A-Za-z0-9_-]`, 1 to 50 characters.
+    pub name: String,
+    /// The component, as written; [`crate::Loaded::path`] resolves it.
+    pub component: PathBuf,
+    /// For the model; else the component's own.
+    pub description: Option<String>,
+    /// JSON Schema of the arguments; else the component's own.
+    pub input_schema: Option<Value>,
+    /// Scheduling hints.
+    #[serde(default, deserialize_with = "annotations")]
+    pub annotations: Annotations,
+}
+
+fn annotations<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Annotations, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Keys {
+        #[serde(default)]
+        read_only: bool,
+        #[serde(default)]
+        exclusive: bool,
+    }
+    let Keys { read_only, exclusive } = Keys::deserialize(deserializer)?;
+    Ok(Annotations { read_only, exclusive })
+}
+
+/// What the tools may do; all else is denied.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct Grants {
+    /// Directories.
+    #[serde(default)]
+    pub filesystem: Vec<DirectoryGrant>,
+    /// Environment variables.
+    #[serde(default)]
+    pub env: EnvGrant,
+    /// Limits of every call.
+    #[serde(default)]
+    pub limits: CallLimits,
+}
+
+/// A directory that the tools may use.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct DirectoryGrant {
+    /// The directory, as written; [`crate::Loaded::path`] resolves it.
+    pub path: PathBuf,
+    /// Where the tools see it: absolute, without `.` and `..`, unique.
+    pub at: String,
+    /// Whether they may write.
+    pub mode: Mode,
+}
+
+/// What a grant of a directory permits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+pub enum Mode {
+    /// Reading.
+    #[serde(rename = "ro")]
+    ReadOnly,
+    /// Reading and writing.
+    #[serde(rename = "rw")]
+    ReadWrite,
+}
+
+/// Environment variables that the tools may see.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct EnvGrant {
+    /// Their names.
+    #[serde(default)]
+    pub allow: Vec<String>,
+}
+
+/// Limits of every tool call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+#[non_exhaustive]
+pub struct CallLimits {
+    /// Memory of one call; more than zero.
+    pub memory: ByteSize,
+    /// The longest a call may take; more than zero.
+    pub deadline: HumanDuration,
+    /// The largest result; more than zero.
+    pub output: ByteSize,
+    /// Calls at once; 1 to 1000.
+    pub concurrent_calls: u32,
+}
+
+impl Default for CallLimits {
+    fn default() -> Self {
+        Self {
+            memory: ByteSize(256 << 20),
+            deadline: HumanDuration(std::time::Duration::from_secs(60)),
+            output: ByteSize(1 << 20),
+            concurrent_calls: 16,
+        }
+    }
+}
+
+/// How the model is reached, as written.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[non_exhaustive]
+pub struct Inference {
+    /// The transport that the file names; `None` means the program's default.
+    pub transport: Option<String>,
+    /// Blocks by transport.
+    #[serde(default)]
+    pub transports: BTreeMap<String, Block>,
+    /// The common keys, and the named transport's own.
+    #[serde(flatten)]
+    pub flat: Block,
+}
+
+/// The common keys and a transport's own, as written. `${NAME}` is not yet expanded.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[non_exhaustive]
+pub struct Block {
+    /// The model.
+    pub model: Option<String>,
+    /// The system prompt; excludes `system_prompt_file`.
+    pub system_prompt: Option<String>,
+    /// Its file; excludes `system_prompt`.
+    pub system_prompt_file: Option<PathBuf>,
+    /// Model requests at most; at least 1.
+    pub max_turns: Option<u32>,
+    /// Output tokens of one request at most; at least 1.
+    pub max_tokens: Option<u32>,
+    /// The transport's own keys.
+    #[serde(flatten)]
+    pub own: Map<String, Value>,
+}
+
+impl Block {
+    /// These keys with those of `over` in place of their own. The two forms of the system prompt replace each other.
+    #[must_use]
+    pub(crate) fn overridden_by(mut self, over: &Self) -> Self {
+        if over.system_prompt.is_some() || over.system_prompt_file.is_some() {
+            self.system_prompt.clone_from(&over.system_prompt);
+            self.system_prompt_file.clone_from(&over.system_prompt_file);
+        }
+        self.model = over.model.clone().or(self.model);
+        self.max_turns = over.max_turns.or(self.max_turns);
+        self.max_tokens = over.max_tokens.or(self.max_tokens);
+        self.own.extend(over.own.clone());
+        self
+    }
+}
+
+/// The record of each run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+#[non_exhaustive]
+pub struct Trace {
+    /// How much it holds.
+    pub capture: Capture,
+}
+
+/// How much of a run is recorded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Capture {
+    /// Nothing; no file is written.
+    None,
+    /// Sizes and hashes in place of texts, arguments and results.
+    #[default]
+    Summary,
+    /// Everything but secrets.
+    Content,
+}

@@ -1,0 +1,122 @@
+//! Where a value came from: a place in the file, or a flag that overrode it.
+
+use crate::{
+    report::{Origin, Problem},
+    tree::{Tree, parts},
+};
+
+/// The origins of all values, by JSON pointer.
+#[derive(Debug, Default)]
+pub(crate) struct Places {
+    tree: Tree,
+    lines: Vec<String>,
+    flags: Vec<(String, String)>,
+}
+
+/// Longer lines are not shown below a problem.
+const LONGEST_EXCERPT: usize = 160;
+
+impl Places {
+    /// The places in a file. The tree's value is taken by the caller.
+    pub(crate) fn new(tree: Tree, text: &str) -> Self {
+        let lines = text.lines().map(str::to_owned).collect();
+        Self {
+            tree,
+            lines,
+            flags: Vec::new(),
+        }
+    }
+
+    /// From now on everything at and below `pointer` comes from the flag.
+    pub(crate) fn set_by_flag(&mut self, pointer: &str, flag: &str) {
+        self.flags.push((pointer.to_owned(), flag.to_owned()));
+    }
+
+    fn flag(&self, pointer: &str) -> Option<Origin> {
+        let above = |(set, _): &&(String, String)| is_within(pointer, set);
+        self.flags
+            .iter()
+            .rev()
+            .find(above)
+            .map(|(_, flag)| Origin::Flag(flag.clone()))
+    }
+
+    /// Where the value stands; for one that is not in the file, the nearest place above it.
+    pub(crate) fn value(&self, pointer: &str) -> Origin {
+        self.flag(pointer).unwrap_or_else(|| self.nearest(pointer, false))
+    }
+
+    /// Where the key of the value stands.
+    pub(crate) fn key(&self, pointer: &str) -> Origin {
+        self.flag(pointer).unwrap_or_else(|| self.nearest(pointer, true))
+    }
+
+    fn nearest(&self, pointer: &str, keys: bool) -> Origin {
+        let mut at = pointer;
+        loop {
+            let (first, second) = if keys {
+                (&self.tree.keys, &self.tree.values)
+            } else {
+                (&self.tree.values, &self.tree.keys)
+            };
+            if let Some(position) = first.get(at).or_else(|| second.get(at)) {
+                return Origin::Line(*position);
+            }
+            match at.rfind('/') {
+                Some(end) => at = &at[..end],
+                None => return Origin::File,
+            }
+        }
+    }
+
+    /// Adds the lines of the file to problems, but for lines that hold something of `hidden` (secrets, values of unknown keys).
+    pub(crate) fn excerpt(&self, problems: &mut [Problem], hidden: &[String]) {
+        let concealed = |pointer: &str| hidden.iter().any(|secret| is_within(pointer, secret));
+        let secret_lines: Vec<u64> = [&self.tree.values, &self.tree.keys]
+            .into_iter()
+            .flatten()
+            .filter(|(pointer, _)| concealed(pointer))
+            .map(|(_, at)| at.line)
+            .chain(
+                self.tree
+                    .duplicates
+                    .iter()
+                    .filter_map(|duplicate| Some(duplicate.second?.line)),
+            )
+            .collect();
+        for problem in problems {
+            let Origin::Line(at) = &problem.origin else { continue };
+            let line = usize::try_from(at.line - 1)
+                .ok()
+                .and_then(|index| self.lines.get(index));
+            let shown = line.filter(|line| {
+                let plain = line.len() <= LONGEST_EXCERPT && line.chars().all(|c| c == '\t' || !c.is_control());
+                plain && !secret_lines.contains(&at.line)
+            });
+            problem.excerpt = shown.cloned();
+        }
+    }
+}
+
+/// Whether `pointer` is `above` or below it.
+pub(crate) fn is_within(pointer: &str, above: &str) -> bool {
+    pointer
+        .strip_prefix(above)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+/// A pointer as people write it: `tools[0].name`.
+pub(crate) fn dotted(pointer: &str) -> String {
+    let mut text = String::new();
+    for part in parts(pointer) {
+        if !part.is_empty() && part.chars().all(|c| c.is_ascii_digit()) {
+            text.push_str(&format!("[{part}]"));
+        } else {
+            if !text.is_empty() {
+                text.push('.');
+            }
+            text.extend(part.escape_debug());
+        }
+    }
+    text
+}
