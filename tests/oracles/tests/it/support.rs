@@ -1,0 +1,190 @@
+//! What every story needs: the CLI, a scripted provider, a conversation and the log of its turns.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use capsule_api::{
+    Cancel, CancelReason, Catalogue, Conversation, ConversationSpec, Error, Events, Input, Limits, NobodyThere,
+    Outcome, Registry, Residue, ResumeState, Settings, SystemClock, Transport, TransportDescriptor, TurnIo,
+};
+use capsule_fakes::{Provider, Script};
+use capsule_transport_claude as _;
+use capsule_transport_kit::{Recorder, TestTools, services};
+use serde_json::{Map, Value, json};
+
+pub(crate) const KEY: &str = "sk-ant-dummy-0123456789";
+pub(crate) const MODEL: &str = "claude-sonnet-4-5";
+pub(crate) const SYSTEM: &str = "You are the agent of a test.";
+
+/// The CLI, or `None` after saying that the test is skipped.
+pub(crate) fn claude() -> Option<PathBuf> {
+    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let installed = workspace.join(".tools/claude/node_modules/@anthropic-ai/claude-code-linux-x64/claude");
+    let path = std::env::var_os("CAPSULE_TEST_CLAUDE").map_or(installed, PathBuf::from);
+    if path.is_file() {
+        return Some(path);
+    }
+    let reason = format!("no claude CLI at {}; run tests/oracles/install-clis.sh .tools", path.display());
+    assert!(std::env::var_os("CAPSULE_TEST_NO_SKIP").is_none(), "{reason}");
+    eprintln!("SKIPPED: {reason}");
+    None
+}
+
+/// A scripted provider, directories, and the transport that is led to it.
+pub(crate) struct Scene {
+    pub(crate) provider: Provider,
+    pub(crate) dir: tempfile::TempDir,
+    transport: Box<dyn Transport>,
+}
+
+impl Scene {
+    pub(crate) async fn with(cli: &Path, script: Script) -> Self {
+        Self::set(cli, script, json!({})).await
+    }
+
+    /// The same with more settings.
+    pub(crate) async fn set(cli: &Path, script: Script, more: Value) -> Self {
+        let provider = Provider::start(script).await.unwrap();
+        let mut values = Map::new();
+        values.insert("command".into(), cli.to_str().unwrap().into());
+        values.insert("endpoint".into(), provider.url().into());
+        values.insert("api_key".into(), KEY.into());
+        values.extend(more.as_object().unwrap().clone());
+        let descriptor = Registry::<TransportDescriptor>::linked().unwrap().get("claude").unwrap();
+        let settings = Settings::new(values, &(descriptor.settings_schema)(None), ".");
+        let transport = (descriptor.build)(settings, services(SystemClock)).unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        for place in ["run", "state"] {
+            std::fs::create_dir(dir.path().join(place)).unwrap();
+        }
+        Self {
+            provider,
+            dir,
+            transport,
+        }
+    }
+
+    pub(crate) fn run_dir(&self) -> PathBuf {
+        self.dir.path().join("run")
+    }
+
+    /// A conversation with the kit's tools, whose context is not kept.
+    pub(crate) fn spec(&self) -> ConversationSpec {
+        ConversationSpec {
+            context: "test".into(),
+            model: Some(MODEL.into()),
+            system_prompt: SYSTEM.into(),
+            catalogue: TestTools::offered(),
+            limits: Limits::default(),
+            resume: None,
+            run_dir: self.run_dir(),
+            state_dir: None,
+        }
+    }
+
+    /// The same, but kept.
+    pub(crate) fn kept(&self, resume: Option<ResumeState>) -> ConversationSpec {
+        ConversationSpec {
+            resume,
+            state_dir: Some(self.dir.path().join("state")),
+            ..self.spec()
+        }
+    }
+
+    pub(crate) async fn open(&self, spec: ConversationSpec) -> Talk {
+        Talk(self.transport.open(spec).await.unwrap())
+    }
+
+    /// Opens a conversation for one turn and closes it; nothing may be left.
+    pub(crate) async fn ask(&self, text: &str) -> Told {
+        self.ask_as(self.spec(), text).await
+    }
+
+    pub(crate) async fn ask_as(&self, spec: ConversationSpec, text: &str) -> Told {
+        let mut talk = self.open(spec).await;
+        let told = talk.turn(text).await;
+        talk.close().await;
+        assert_eq!(names_in(&self.run_dir()), Vec::<String>::new(), "the run directory is empty again");
+        told
+    }
+
+    /// The last message of the `n`-th model request (from 0), as JSON text.
+    pub(crate) fn request(&self, n: usize) -> Value {
+        self.provider.requests()[n].body.clone()
+    }
+}
+
+pub(crate) fn no_tools() -> Arc<Catalogue> {
+    Arc::new(Catalogue::default())
+}
+
+pub(crate) fn names_in(dir: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(dir).unwrap();
+    entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+}
+
+/// What a turn came to.
+pub(crate) struct Told {
+    pub(crate) outcome: Result<Outcome, Error>,
+    pub(crate) log: Arc<Recorder>,
+}
+
+impl Told {
+    pub(crate) fn answer(&self) -> &str {
+        match &self.outcome {
+            Ok(Outcome::Completed { text }) => text,
+            other => panic!("no answer: {other:?}\n{:#?}", self.log.events()),
+        }
+    }
+
+    pub(crate) fn error(&self) -> &Error {
+        self.outcome.as_ref().expect_err("the turn should have failed")
+    }
+}
+
+/// A turn under way.
+pub(crate) struct Under {
+    pub(crate) log: Arc<Recorder>,
+    pub(crate) tools: Arc<TestTools>,
+    pub(crate) cancel: Cancel,
+}
+
+impl Under {
+    pub(crate) fn new() -> (Self, TurnIo) {
+        let log = Arc::new(Recorder::new());
+        let tools = Arc::new(TestTools::new(log.clone()));
+        let cancel = Cancel::new();
+        let io = TurnIo {
+            events: Events::new(log.clone()),
+            tools: tools.clone(),
+            caller: Arc::new(NobodyThere),
+            cancel: cancel.clone(),
+        };
+        (Self { log, tools, cancel }, io)
+    }
+
+    pub(crate) fn cancel(&self) {
+        self.cancel.cancel(CancelReason::Caller);
+    }
+}
+
+pub(crate) struct Talk(pub(crate) Box<dyn Conversation>);
+
+impl Talk {
+    pub(crate) async fn turn(&mut self, text: &str) -> Told {
+        let (under, io) = Under::new();
+        let outcome = self.0.turn(Input::text(text), io).await;
+        under.log.close();
+        Told {
+            outcome,
+            log: under.log,
+        }
+    }
+
+    pub(crate) async fn close(self) {
+        assert_eq!(self.0.close(Duration::from_secs(5)).await, Residue::default());
+    }
+}
