@@ -116,3 +116,20 @@ pub fn test_binaries(repository: &Repository) -> Vec<String> {
     });
     odd.collect()
 }
+
+/// What keeps a plugin of another contract from vanishing, and a panic in one from taking the host down.
+pub fn build_settings(repository: &Repository) -> Vec<String> {
+    let text = |path: &str| repository.files.get(path).map_or("", String::as_str);
+    let mut found = Vec::new();
+    if !text("host/api/Cargo.toml").contains("links = \"capsule-api\"") {
+        found.push("host/api/Cargo.toml: `links` is missing; two versions of the contract could be linked".to_owned());
+    }
+    for profile in ["dev", "release"] {
+        let section = text("Cargo.toml").split_once(&format!("[profile.{profile}]\n"));
+        let section = section.map_or("", |(_, rest)| rest.split("\n[").next().unwrap_or(rest));
+        if !section.contains("panic = \"unwind\"") {
+            found.push(format!("Cargo.toml: the profile `{profile}` does not unwind"));
+        }
+    }
+    found
+}

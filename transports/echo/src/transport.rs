@@ -2,7 +2,7 @@
 
 use capsule_api::{
     Billing, BlockKind, CallId, Capabilities, Code, Conversation, ConversationSpec, Error, ErrorKind, Event, Input,
-    Outcome, Probe, ToolCall, Transport, TurnIo, Usage, async_trait,
+    Outcome, Probe, StopReason, ToolCall, Transport, TurnIo, Usage, async_trait,
 };
 use serde_json::Value;
 
@@ -98,9 +98,13 @@ impl Talk {
             ("fail", "") => return Err(Error::new(&FAILED, "the input says `fail`")),
             _ => say(&format!("{}{text}", self.prefix), io).await,
         };
+        let stop = match outcome {
+            Outcome::Refused { .. } => StopReason::Refusal,
+            _ => StopReason::EndTurn,
+        };
         io.events.emit(Event::RequestEnded {
             n: 1,
-            stop: outcome.as_str().to_owned(),
+            stop: stop.as_str().to_owned(),
         });
         io.events.emit(Event::Usage(Usage {
             requests: 1,
@@ -111,13 +115,9 @@ impl Talk {
 
     /// Runs the calls, one line each and in order, and answers their results.
     async fn calls(&self, text: &str, io: &TurnIo) -> Result<String, Error> {
-        let mut calls = Vec::new();
-        for (n, line) in text.lines().filter(|line| !line.trim().is_empty()).enumerate() {
-            calls.push(
-                self.parse(n, line)
-                    .ok_or_else(|| Error::new(&MALFORMED, format!("`{line}` is no call")))?,
-            );
-        }
+        let lines = text.lines().filter(|line| !line.trim().is_empty()).enumerate();
+        // All are read before the first one runs: an input that is wrong in part does nothing.
+        let calls: Vec<_> = lines.map(|(n, line)| self.parse(n, line)).collect::<Result<_, _>>()?;
         let mut results = Vec::new();
         for call in calls {
             // The transport says what the model asked for; what came of it, the dispatch says under the same id.
@@ -132,14 +132,15 @@ impl Talk {
     }
 
     /// `call NAME JSON`, with the tool's declared name and an object.
-    fn parse(&self, n: usize, line: &str) -> Option<ToolCall> {
-        let (name, arguments) = line.trim().strip_prefix("call ")?.trim_start().split_once(' ')?;
-        let arguments: Value = serde_json::from_str(arguments).ok().filter(Value::is_object)?;
-        Some(ToolCall::new(
-            CallId::new(format!("echo-{}-{}", self.turns, n + 1)),
-            name,
-            arguments,
-        ))
+    fn parse(&self, n: usize, line: &str) -> Result<ToolCall, Error> {
+        let id = CallId::new(format!("echo-{}-{}", self.turns, n + 1));
+        let rest = line.trim().strip_prefix("call ");
+        let parts = rest.and_then(|rest| rest.trim_start().split_once(' '));
+        let call = parts.and_then(|(name, arguments)| {
+            let arguments: Value = serde_json::from_str(arguments).ok()?;
+            arguments.is_object().then(|| ToolCall::new(id, name, arguments))
+        });
+        call.ok_or_else(|| Error::new(&MALFORMED, format!("`{line}` is no call")))
     }
 }
 

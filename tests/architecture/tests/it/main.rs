@@ -51,6 +51,11 @@ fn a_crate_has_one_integration_test_binary() {
 }
 
 #[test]
+fn the_build_keeps_plugins_and_survives_their_panics() {
+    assert_eq!(files::build_settings(&HERE), NONE);
+}
+
+#[test]
 fn every_bug_case_has_its_tests() {
     assert!(
         HERE.files.keys().any(|path| path.starts_with("tests/cases/")),
@@ -81,6 +86,10 @@ fn made_up() -> Repository {
         let manifest = format!("{}/Cargo.toml", own.directory);
         repository.files.insert(manifest, "[lints]\nworkspace = true\n".into());
     }
+    let profiles = ["dev", "release"].map(|profile| format!("[profile.{profile}]\npanic = \"unwind\"\n"));
+    repository.files.insert("Cargo.toml".into(), profiles.join("\n"));
+    let api = "links = \"capsule-api\"\n[lints]\nworkspace = true\n";
+    repository.files.insert("host/api/Cargo.toml".into(), api.into());
     for file in files::OF_A_TRANSPORT {
         repository
             .files
@@ -107,6 +116,7 @@ fn a_made_up_repository_that_is_right_breaks_no_rule() {
         files::lint_exceptions,
         files::lint_tables,
         files::test_binaries,
+        files::build_settings,
         cases::violations,
     ];
     for rule in all {
@@ -186,6 +196,22 @@ fn a_lint_that_is_evaded_is_found() {
     assert_eq!(
         files::lint_tables(&wrong),
         ["host/api/Cargo.toml does not take the workspace's lints"]
+    );
+}
+
+#[test]
+fn a_build_that_loses_plugins_or_aborts_is_found() {
+    let mut wrong = with_file(
+        "Cargo.toml",
+        "[profile.dev]\npanic = \"unwind\"\n\n[profile.release]\npanic = \"abort\"\n",
+    );
+    wrong.files.insert("host/api/Cargo.toml".into(), "[package]".into());
+    assert_eq!(
+        files::build_settings(&wrong),
+        [
+            "host/api/Cargo.toml: `links` is missing; two versions of the contract could be linked",
+            "Cargo.toml: the profile `release` does not unwind",
+        ]
     );
 }
 

@@ -78,6 +78,23 @@ fn healthy(stand: &Stand, talk: &dyn Conversation) -> Result<(), Failure> {
     })
 }
 
+pub(super) async fn a_turn_that_is_cancelled_already_does_nothing(fixture: &dyn Fixture) -> Result<(), Failure> {
+    let reply = Reply::call("echo", json!({"text": "too late"}));
+    let stand = Stand::new(fixture, Script::of(reply)).await?;
+    let mut talk = stand.open("already").await?;
+    let turn = stand.turn();
+    turn.cancel.cancel(CancelReason::Caller);
+    match turn.run(talk.as_mut(), "Too late.").await? {
+        Ok(Outcome::Cancelled) => {}
+        other => {
+            return Err(Failure::new(format!(
+                "a turn that was cancelled before it began ended as {other:?}"
+            )));
+        }
+    }
+    same("tool calls of such a turn", &turn.log.fold().calls().len(), &0)
+}
+
 pub(super) async fn a_cancel_stops_a_running_tool(fixture: &dyn Fixture) -> Result<(), Failure> {
     let stand = Stand::new(fixture, Script::of(Reply::call("sleep", json!({})))).await?;
     let mut talk = stand.open("cancel").await?;

@@ -106,6 +106,21 @@ pub(super) async fn reasoning_is_reported_and_no_part_of_the_answer(fixture: &dy
     same("the text blocks", turn.log.fold().texts().concat().as_str(), TEXT)
 }
 
+pub(super) async fn requests_are_counted_from_one(fixture: &dyn Fixture) -> Result<(), Failure> {
+    let (turn, _) = answered(fixture).await?;
+    let requests = turn.log.events().into_iter().filter_map(|event| match event {
+        Event::RequestStarted { n } => Some(("started", n)),
+        Event::RequestEnded { n, .. } => Some(("ended", n)),
+        _ => None,
+    });
+    let wanted = vec![("started", 1), ("ended", 1)];
+    same(
+        "the request events of an answer without tools",
+        &requests.collect::<Vec<_>>(),
+        &wanted,
+    )
+}
+
 pub(super) async fn usage_is_reported(fixture: &dyn Fixture) -> Result<(), Failure> {
     let (turn, _) = answered(fixture).await?;
     let usage = turn.log.events().into_iter().rev().find_map(|event| match event {

@@ -89,6 +89,7 @@ const FAULTS: &[(&str, &str, &str)] = &[
         "thinks-aloud",
         "the outcome's text",
     ),
+    ("requests_are_counted_from_one", "miscounts", "the request events"),
     ("usage_is_reported", "no-usage", "no `Usage` came"),
     (
         "a_call_runs_once_and_its_result_goes_back",
@@ -111,6 +112,11 @@ const FAULTS: &[(&str, &str, &str)] = &[
         "the turn should have completed",
     ),
     ("the_request_limit_is_exact", "one-more", "under a limit of 2"),
+    (
+        "a_turn_that_is_cancelled_already_does_nothing",
+        "deaf",
+        "cancelled before it began ended as",
+    ),
     ("a_cancel_stops_a_model_that_writes", "deaf", "after the cancel"),
     ("a_cancel_stops_a_running_tool", "deaf", "after the cancel"),
     (

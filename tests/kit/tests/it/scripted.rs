@@ -207,6 +207,7 @@ impl Talk {
         }
         let limit = self.spec.limits.requests + u32::from(self.faults.has("one-more"));
         for n in 1..=limit {
+            let n = n - u32::from(self.faults.has("miscounts"));
             io.events.emit(Event::RequestStarted { n });
             let answer = self.answer(history, io, n).await?;
             io.events.emit(Event::RequestEnded {

@@ -133,7 +133,7 @@ async fn text_comes_back_word_by_word_and_then_whole() {
             Event::Block { block, kind, text },
             Event::RequestEnded {
                 n: 1,
-                stop: "completed".into()
+                stop: "end_turn".into()
             },
             Event::Usage(usage),
         ]
