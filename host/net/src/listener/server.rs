@@ -190,3 +190,65 @@ fn report(ended: Result<(), JoinError>) {
         tracing::error!(%error, "the handler of a request panicked; its connection is closed");
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use async_trait::async_trait;
+    use bytes::Bytes;
+    use capsule_api::{Secret, SystemClock};
+    use http::{Request, Response};
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+    use super::*;
+    use crate::listener::Body;
+
+    struct Nobody;
+
+    #[async_trait]
+    impl Handler for Nobody {
+        async fn handle(&self, _: Request<Bytes>, _: SocketAddr) -> Response<Body> {
+            Response::new(Body::empty())
+        }
+    }
+
+    /// Fails as often as it has errors, then accepts.
+    struct Troubled(TcpListener, Mutex<Vec<io::Error>>);
+
+    impl Accept for Troubled {
+        async fn accept(&self) -> io::Result<(TcpStream, SocketAddr)> {
+            let trouble = self.1.lock().unwrap().pop();
+            match trouble {
+                Some(error) => Err(error),
+                None => self.0.accept().await,
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn errors_of_accept_are_survived() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let local = listener.local_addr().unwrap();
+        let out_of_descriptors = io::Error::from_raw_os_error(24);
+        let gone_already = io::Error::from(io::ErrorKind::ConnectionAborted);
+        let troubled = Troubled(listener, Mutex::new(vec![gone_already, out_of_descriptors]));
+        let closing = CancellationToken::new();
+        let shared = Arc::new(Shared {
+            local,
+            guard: Guard::json_post("/", Secret::new("token")),
+            limits: Limits::default(),
+            clock: Arc::new(SystemClock),
+            handler: Arc::new(Nobody),
+            closing: closing.clone(),
+        });
+        let running = tokio::spawn(run(troubled, shared, CancellationToken::new()));
+        let mut stream = TcpStream::connect(local).await.unwrap();
+        stream.write_all(b"GET / HTTP/1.1\r\n\r\n").await.unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        assert!(answer.starts_with("HTTP/1.1 400"), "{answer}");
+        closing.cancel();
+        assert_eq!(running.await.unwrap(), 0);
+    }
+}
