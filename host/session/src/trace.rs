@@ -1,0 +1,7 @@
+//! The trace: one JSON object per line, `{v, seq, ts, task, kind, …}`. `docs/trace.md` describes every kind.
+
+mod record;
+mod writer;
+
+pub use record::{Capture, Record, records};
+pub use writer::TraceWriter;
