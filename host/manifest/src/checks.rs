@@ -1,11 +1,11 @@
 //! What a schema cannot say: names that must be unique, paths that must stay inside, quantities that must be more than zero.
 
 use std::{
+    collections::HashMap,
     path::{Component, Path},
-    str::FromStr,
 };
 
-use capsule_api::{ByteSize, HumanDuration};
+use capsule_api::{ByteSize, HumanDuration, NotAQuantity};
 use serde_json::Value;
 
 use crate::{
@@ -15,7 +15,7 @@ use crate::{
     tree::{Duplicate, child},
 };
 
-/// Problems beyond the schema. Values of a wrong type are passed over: the schema has told about them.
+/// Problems beyond the schema. For a value that does not fit its schema they say less than the schema does, so the caller leaves them out.
 pub(crate) fn problems(root: &Value, places: &Places) -> Vec<Problem> {
     let mut checks = Checks {
         places,
@@ -87,14 +87,7 @@ impl Checks<'_> {
     }
 
     fn version(&mut self, root: &Value) {
-        // Most of the form is the schema's to check; what is left are empty parts and leading zeros of pre-releases.
-        if let Some(text) = root["version"].as_str()
-            && text
-                .split(['-', '+'])
-                .next()
-                .is_some_and(|core| core.split('.').count() == 3)
-            && let Err(error) = semver::Version::parse(text)
-        {
+        if let Some(Err(error)) = root["version"].as_str().map(semver::Version::parse) {
             self.add(
                 "/version",
                 format!("expected a semantic version such as `1.4.0`: {error}"),
@@ -106,16 +99,19 @@ impl Checks<'_> {
         let named: Vec<(String, &str)> = items(root, list)
             .filter_map(|(at, item)| Some((child(&at, key), item[key].as_str()?)))
             .collect();
-        for (index, (pointer, name)) in named.iter().enumerate() {
-            if let Some((first, _)) = named[..index].iter().find(|(_, earlier)| earlier == name) {
-                let place = match self.places.value(first) {
-                    Origin::Line(at) => format!(" at line {}, column {}", at.line, at.column),
-                    Origin::Flag(flag) => format!(" by {flag}"),
-                    Origin::File => String::new(),
-                };
-                let message = format!("{name:?} is already taken by another {what}{place} ({})", dotted(first));
-                self.add(pointer, message);
+        let mut taken: HashMap<&str, &str> = HashMap::new();
+        for (pointer, name) in &named {
+            let first = *taken.entry(name).or_insert(pointer);
+            if first == pointer {
+                continue;
             }
+            let place = match self.places.value(first) {
+                Origin::Line(at) => format!(" at line {}, column {}", at.line, at.column),
+                Origin::Flag(flag) => format!(" by {flag}"),
+                Origin::File => String::new(),
+            };
+            let message = format!("{name:?} is already taken by another {what}{place} ({})", dotted(first));
+            self.add(pointer, message);
         }
     }
 
@@ -155,29 +151,22 @@ impl Checks<'_> {
     fn limits(&mut self, root: &Value) {
         let limits = &root["capabilities"]["limits"];
         for key in ["memory", "output"] {
-            let size = quantity::<ByteSize>(&limits[key]);
+            let size = limits[key].as_str().map(str::parse::<ByteSize>);
             self.positive(key, size.map(|size| size.map(|size| size.0 > 0)));
         }
-        let time = quantity::<HumanDuration>(&limits["deadline"]);
+        let time = limits["deadline"].as_str().map(str::parse::<HumanDuration>);
         self.positive("deadline", time.map(|time| time.map(|time| !time.0.is_zero())));
     }
 
-    fn positive(&mut self, key: &str, positive: Option<Result<bool, ()>>) {
-        let pointer = format!("/capabilities/limits/{key}");
-        match positive {
-            Some(Ok(false)) => self.add(&pointer, "expected more than zero".to_owned()),
-            Some(Err(())) => self.add(&pointer, "the number is too large".to_owned()),
-            _ => {}
-        }
+    fn positive(&mut self, key: &str, positive: Option<Result<bool, NotAQuantity>>) {
+        let message = match positive {
+            None | Some(Ok(true)) => return,
+            Some(Ok(false)) => "expected more than zero",
+            // Its form is right, else the schema has told.
+            Some(Err(_)) => "the number is too large",
+        };
+        self.add(&format!("/capabilities/limits/{key}"), message.to_owned());
     }
-}
-
-/// The quantity, `None` where its form is wrong: of that the schema tells. `Err`: the number is too large.
-fn quantity<T: FromStr>(text: &Value) -> Option<Result<T, ()>> {
-    let text = text.as_str()?;
-    let unit = text.trim_start_matches(|c: char| c.is_ascii_digit());
-    let well_formed = unit.len() < text.len() && format!("0{unit}").parse::<T>().is_ok();
-    well_formed.then(|| text.parse::<T>().map_err(drop))
 }
 
 fn leaves(path: &str) -> bool {

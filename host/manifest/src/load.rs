@@ -1,6 +1,9 @@
 //! From a path to a valid manifest, or to all that is wrong with it.
 
-use std::path::{Path, PathBuf};
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+};
 
 use capsule_api::nearest;
 use serde_json::{Map, Value};
@@ -104,7 +107,9 @@ pub fn parse(file: &Path, text: &str, options: &Options<'_>) -> Result<Loaded, R
     let (violations, hidden) = draft.validate(&own_schemas);
     problems.extend(violations);
     problems.extend(draft.validate_selected(&own_schemas));
-    problems.extend(checks::problems(&draft.root, &draft.places));
+    let mut more = checks::problems(&draft.root, &draft.places);
+    more.retain(|one| !problems.iter().any(|told| told.key == one.key));
+    problems.extend(more);
     if !problems.is_empty() {
         draft.places.excerpt(&mut problems, &hidden);
         return Err(Report::new(file, problems));
@@ -131,11 +136,19 @@ struct OwnSchema {
     schema: Value,
 }
 
+/// Which keys there are, and where.
+struct Known {
+    sections: Vec<(&'static str, Vec<String>)>,
+    transports: Vec<(String, Vec<String>)>,
+}
+
 impl Draft<'_> {
     fn apply_overrides(&mut self) -> Vec<Problem> {
         let mut problems = Vec::new();
         for one in self.options.overrides {
-            problems.extend(one.apply(&mut self.root, &mut self.places).err());
+            if let Err(why) = one.apply(&mut self.root, &mut self.places) {
+                problems.push(Problem::new(&codes::INVALID, Origin::Flag(one.flag().to_owned()), why));
+            }
         }
         if self.options.model == Some("") {
             let flag = Origin::Flag("--model".to_owned());
@@ -194,7 +207,7 @@ impl Draft<'_> {
     }
 
     /// The file against the schema, each transport's keys against its owner's. Also gives the pointers that no excerpt may show.
-    fn validate(&self, own: &[OwnSchema]) -> (Vec<Problem>, Vec<String>) {
+    fn validate(&self, own: &[OwnSchema]) -> (Vec<Problem>, BTreeSet<String>) {
         let flat = own
             .iter()
             .find(|one| one.name == self.named())
@@ -202,7 +215,8 @@ impl Draft<'_> {
         let nobody = flat.is_none();
         let blocks = own.iter().map(|one| (one.name.as_str(), one.schema.clone())).collect();
         let schema = schema::for_file(self.options.schemas, self.options.default_transport, flat, blocks);
-        let elsewhere = |pointer: &str, key: &str| self.elsewhere(pointer, key);
+        let known = self.known();
+        let elsewhere = |pointer: &str, key: &str| self.elsewhere(&known, pointer, key);
         let teller = Teller {
             schema: &schema,
             places: &self.places,
@@ -212,12 +226,12 @@ impl Draft<'_> {
         };
         let (problems, unknown) = match teller.problems(&self.root) {
             Ok(told) => told,
-            Err(why) => return (vec![self.bad_schema(&why)], vec![String::new()]),
+            Err(why) => return (vec![self.bad_schema(&why)], BTreeSet::from([String::new()])),
         };
-        let mut hidden = violations::secrets(&schema, &self.root);
+        let mut hidden = BTreeSet::from_iter(violations::secrets(&schema, &self.root));
         hidden.extend(unknown);
         if nobody {
-            hidden.push("/inference".to_owned());
+            hidden.insert("/inference".to_owned());
         }
         (problems, hidden)
     }
@@ -280,41 +294,56 @@ impl Draft<'_> {
         Problem::new(&codes::SCHEMA, Origin::File, message)
     }
 
-    /// Where an unknown key would be known.
-    fn elsewhere(&self, pointer: &str, key: &str) -> Option<String> {
+    /// The keys of each section and of each transport, to tell where an unknown one belongs.
+    fn known(&self) -> Known {
         let schemas = self.options.schemas;
+        let keys = |schema: &Value| {
+            let properties = schema["properties"].as_object();
+            properties.into_iter().flatten().map(|(key, _)| key.clone()).collect()
+        };
+        let names = schemas.names();
+        let base = schema::base(&names, self.options.default_transport);
+        let sections = ["inference", "capabilities", "trace"];
+        Known {
+            sections: sections.map(|name| (name, keys(&base["properties"][name]))).into(),
+            transports: names
+                .into_iter()
+                .map(|name| {
+                    let own = schemas.schema(&name, None).unwrap_or_default();
+                    (name, keys(&own))
+                })
+                .collect(),
+        }
+    }
+
+    /// Where an unknown key would be known.
+    fn elsewhere(&self, known: &Known, pointer: &str, key: &str) -> Option<String> {
+        let has = |keys: &[String]| keys.iter().any(|one| one == key);
         if pointer == child("/inference/transports", key) {
+            let names: Vec<_> = known.transports.iter().map(|(name, _)| name.as_str()).collect();
             return Some(format!(
                 "No transport is called {key:?}; there are {}.",
-                schemas.names().join(", ")
+                names.join(", ")
             ));
         }
         if pointer == child("/inference", key) {
-            let owns = |name: &String| {
-                schemas
-                    .schema(name, None)
-                    .is_some_and(|own| own["properties"].get(key).is_some())
-            };
-            let owner = schemas
-                .names()
-                .into_iter()
-                .filter(|name| name != self.named())
-                .find(owns)?;
             let named = self.named();
+            let (owner, _) = known
+                .transports
+                .iter()
+                .find(|(name, keys)| name != named && has(keys))?;
             return Some(format!(
                 "`{key}` is a setting of the transport `{owner}`, not of `{named}`; write it as `inference.transports.{owner}.{key}`."
             ));
         }
-        let base = schema::schema(schemas, self.options.default_transport);
-        for section in ["inference", "capabilities", "trace"] {
-            let known = base["properties"][section]["properties"].get(key).is_some();
-            if known && !pointer.starts_with(&format!("/{section}/")) {
-                return Some(format!(
-                    "`{key}` is a key of `{section}`; indent it below `{section}:`."
-                ));
-            }
-        }
-        None
+        let outside = |section: &str| !pointer.starts_with(&format!("/{section}/"));
+        let (section, _) = known
+            .sections
+            .iter()
+            .find(|(section, keys)| outside(section) && has(keys))?;
+        Some(format!(
+            "`{key}` is a key of `{section}`; indent it below `{section}:`."
+        ))
     }
 
     fn finish(self, file: &Path) -> Result<Loaded, Report> {

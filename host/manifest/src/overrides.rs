@@ -6,7 +6,6 @@ use serde_json::{Map, Value};
 use crate::{
     codes,
     places::{Places, dotted},
-    report::{Origin, Problem},
     tree,
 };
 
@@ -67,8 +66,13 @@ impl Override {
         }
     }
 
-    /// Puts the value in its place, with the mappings that lead there.
-    pub(crate) fn apply(&self, root: &mut Value, places: &mut Places) -> Result<(), Problem> {
+    /// The flag, without its value.
+    pub(crate) fn flag(&self) -> &str {
+        &self.flag
+    }
+
+    /// Puts the value in its place, with the mappings that lead there. `Err` says why it has none.
+    pub(crate) fn apply(&self, root: &mut Value, places: &mut Places) -> Result<(), String> {
         let mut at = root;
         let mut pointer = String::new();
         for part in &self.path {
@@ -77,7 +81,6 @@ impl Override {
             if at.is_null() {
                 *at = Value::Object(Map::new());
             }
-            let refuse = |why: String| Err(Problem::new(&codes::INVALID, Origin::Flag(self.flag.clone()), why));
             at = match at {
                 Value::Object(map) => map.entry(part.clone()).or_insert(Value::Null),
                 Value::Array(items) => {
@@ -85,14 +88,14 @@ impl Override {
                     match part.parse::<usize>().ok().and_then(|index| items.get_mut(index)) {
                         Some(item) => item,
                         None => {
-                            return refuse(format!(
+                            return Err(format!(
                                 "`{above}` is a list of {count}, so `{part}` is no position in it (they begin at 0)"
                             ));
                         }
                     }
                 }
                 _ => {
-                    return refuse(format!(
+                    return Err(format!(
                         "`{above}` is neither a mapping nor a list, so it has no `{part}`"
                     ));
                 }

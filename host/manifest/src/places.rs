@@ -1,8 +1,10 @@
 //! Where a value came from: a place in the file, or a flag that overrode it.
 
+use std::collections::BTreeSet;
+
 use crate::{
     report::{Origin, Problem},
-    tree::{Tree, parts},
+    tree::{Position, Tree, parts},
 };
 
 /// The origins of all values, by JSON pointer.
@@ -69,33 +71,43 @@ impl Places {
         }
     }
 
-    /// Adds the lines of the file to problems, but for lines that hold something of `hidden` (secrets, values of unknown keys).
-    pub(crate) fn excerpt(&self, problems: &mut [Problem], hidden: &[String]) {
-        let concealed = |pointer: &str| hidden.iter().any(|secret| is_within(pointer, secret));
-        let secret_lines: Vec<u64> = [&self.tree.values, &self.tree.keys]
-            .into_iter()
-            .flatten()
-            .filter(|(pointer, _)| concealed(pointer))
-            .map(|(_, at)| at.line)
-            .chain(
-                self.tree
-                    .duplicates
-                    .iter()
-                    .filter_map(|duplicate| Some(duplicate.second?.line)),
-            )
-            .collect();
+    /// Adds the lines of the file to problems. Of a line that holds something of `hidden` (secrets, values of unknown keys) no value is
+    /// shown.
+    pub(crate) fn excerpt(&self, problems: &mut [Problem], hidden: &BTreeSet<String>) {
+        let concealed = |pointer: &str| {
+            let ends = pointer.match_indices('/').map(|(end, _)| end).chain([pointer.len()]);
+            ends.map(|end| &pointer[..end]).any(|above| hidden.contains(above))
+        };
+        let values = self.tree.values.iter().filter(|(pointer, _)| concealed(pointer));
+        let repeated = self.tree.duplicates.iter().filter_map(|duplicate| duplicate.second);
+        let secret_lines: BTreeSet<u64> = values.map(|(_, at)| *at).chain(repeated).map(|at| at.line).collect();
+        let keys: BTreeSet<Position> = self.tree.keys.values().copied().collect();
         for problem in problems {
             let Origin::Line(at) = &problem.origin else { continue };
             let line = usize::try_from(at.line - 1)
                 .ok()
                 .and_then(|index| self.lines.get(index));
-            let shown = line.filter(|line| {
-                let plain = line.len() <= LONGEST_EXCERPT && line.chars().all(|c| c == '\t' || !c.is_control());
-                plain && !secret_lines.contains(&at.line)
-            });
-            problem.excerpt = shown.cloned();
+            let plain = |line: &&String| {
+                line.chars().count() <= LONGEST_EXCERPT && line.chars().all(|c| c == '\t' || !c.is_control())
+            };
+            problem.excerpt = match line.filter(plain) {
+                Some(line) if !secret_lines.contains(&at.line) => Some(line.clone()),
+                Some(line) if keys.contains(at) => key_alone(line, *at),
+                _ => None,
+            };
         }
     }
+}
+
+/// The line up to the key at this place, if nothing but indentation is before it.
+fn key_alone(line: &str, at: Position) -> Option<String> {
+    let column = usize::try_from(at.column - 1).ok()?;
+    let before: String = line.chars().take(column).collect();
+    let key = line.get(before.len()..)?.split(':').next()?;
+    before
+        .chars()
+        .all(|c| c == ' ' || c == '-')
+        .then(|| format!("{before}{key}: …"))
 }
 
 /// Whether `pointer` is `above` or below it.

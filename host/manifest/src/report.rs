@@ -64,18 +64,13 @@ pub struct Report {
     pub file: PathBuf,
     /// The problems; at least one.
     pub problems: Vec<Problem>,
-    /// How many more there are than a report holds (200).
-    #[serde(skip_serializing_if = "is_zero")]
-    pub omitted: usize,
+    /// Whether there are more than a report holds (200).
+    pub truncated: bool,
 }
 
 /// Problems that one report holds; a file with more is not repaired from the list.
 const MOST: usize = 200;
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-fn is_zero(number: &usize) -> bool {
-    *number == 0
-}
+const MORE: &str = "and more\n";
 
 impl Report {
     pub(crate) fn new(file: impl Into<PathBuf>, mut problems: Vec<Problem>) -> Self {
@@ -86,7 +81,12 @@ impl Report {
             Origin::Line(at) => (2, Some(at)),
         });
         let mut told: Vec<Problem> = Vec::new();
+        let mut truncated = false;
         for problem in problems {
+            if told.len() == MOST {
+                truncated = true;
+                break;
+            }
             let known = |one: &Problem| {
                 (&one.origin, &one.key, &one.message) == (&problem.origin, &problem.key, &problem.message)
             };
@@ -94,12 +94,10 @@ impl Report {
                 told.push(problem);
             }
         }
-        let omitted = told.len().saturating_sub(MOST);
-        told.truncate(MOST);
         Self {
             file: file.into(),
             problems: told,
-            omitted,
+            truncated,
         }
     }
 
@@ -124,8 +122,8 @@ impl Report {
                 text.push_str(&format!("  hint: {hint}\n"));
             }
         }
-        if self.omitted > 0 {
-            text.push_str(&format!("and {} more\n", self.omitted));
+        if self.truncated {
+            text.push_str(MORE);
         }
         text
     }
@@ -156,8 +154,13 @@ impl fmt::Display for Report {
             }
             f.write_str(&self.line(problem))?;
         }
-        if self.omitted > 0 {
-            write!(f, "\nand {} more", self.omitted)?;
+        if self.truncated {
+            write!(
+                f,
+                "
+{}",
+                MORE.trim_end()
+            )?;
         }
         Ok(())
     }

@@ -178,7 +178,8 @@ fn common() -> Map<String, Value> {
     }
 }
 
-fn base(transports: &[String], default_transport: &str) -> Value {
+/// The schema without any transport's keys.
+pub(crate) fn base(transports: &[String], default_transport: &str) -> Value {
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "capsule.yaml",

@@ -96,7 +96,8 @@ fn parse_here(text: &str) -> Result<Tree, Broken> {
         reject_unsupported_tags: true,
         with_snippet: false,
     };
-    let root: Spanned<Node> = serde_saphyr::from_str_with_options(text, options).map_err(|error| broken(&error))?;
+    let root: Spanned<Node> =
+        serde_saphyr::from_str_with_options(text, options).map_err(|error| broken(&error, text))?;
     let mut tree = Tree::default();
     tree.value = tree.take(String::new(), root);
     Ok(tree)
@@ -105,10 +106,12 @@ fn parse_here(text: &str) -> Result<Tree, Broken> {
 const TOO_MUCH: &str =
     "the YAML is too long, nested too deeply (64 levels at most), or its aliases (`*name`) expand to too much";
 
-fn broken(error: &serde_saphyr::Error) -> Broken {
+const TAB: &str = "a tab cannot indent; use spaces";
+
+fn broken(error: &serde_saphyr::Error, text: &str) -> Broken {
     use serde_saphyr::Error as Yaml;
     let error = error.without_snippet();
-    let at = error.location().and_then(Position::of);
+    let mut at = error.location().and_then(Position::of);
     let message = match error {
         Yaml::Budget { .. }
         | Yaml::AliasReplayLimitExceeded { .. }
@@ -127,13 +130,28 @@ fn broken(error: &serde_saphyr::Error) -> Broken {
         // Other messages may quote the value, which may be a secret.
         _ => "this is not well-formed YAML".to_owned(),
     };
+    if message == TAB {
+        at = at.map(|at| tab_after(text, at));
+    }
     Broken { at, message }
+}
+
+/// The parser names the value that a line with a tab seems to go on with; the tab itself says more.
+fn tab_after(text: &str, at: Position) -> Position {
+    let lines = (1_u64..).zip(text.lines()).skip_while(|(line, _)| *line < at.line);
+    let mut tabs = lines.filter_map(|(line, content)| {
+        let indent = content.chars().take_while(|c| c.is_whitespace());
+        let column = (1_u64..).zip(indent).find(|(_, c)| *c == '\t')?.0;
+        Some(Position { line, column })
+    });
+    tabs.next().unwrap_or(at)
 }
 
 /// The parser's complaints about syntax speak of tokens, not of values.
 fn syntax(complaint: &str) -> String {
     let known = [
-        ("tabs disallowed", "a tab cannot indent; use spaces"),
+        ("tabs disallowed", TAB),
+        ("found a tab", TAB),
         (
             "mapping values are not allowed",
             "a `:` is not expected here; put text that contains `: ` in quotes, and check the indentation",
@@ -322,7 +340,7 @@ mod tests {
     #[test]
     fn broken_yaml_says_where_and_what() {
         let cases = [
-            ("a:\n\tb: 1\n", 2, 2, "a tab cannot indent; use spaces"),
+            ("a:\n\tb: 1\n", 2, 1, "a tab cannot indent; use spaces"),
             ("a: [1", 1, 4, "this bracket is never closed"),
             ("a: \"sk-secret", 1, 4, "this quote is never closed"),
             (

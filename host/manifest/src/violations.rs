@@ -12,6 +12,9 @@ use crate::{
     words,
 };
 
+/// More than a report holds; the rest is not put into words.
+const MOST: usize = 1000;
+
 /// What problems are told with.
 pub(crate) struct Teller<'a> {
     pub(crate) schema: &'a Value,
@@ -45,7 +48,9 @@ impl Teller<'_> {
             {
                 unknown.extend(unexpected.iter().map(|key| child(&pointer, key)));
             }
-            problems.extend(self.tell(&error));
+            if problems.len() < MOST {
+                problems.extend(self.tell(&error));
+            }
         }
         Ok((problems, unknown))
     }
@@ -61,6 +66,7 @@ impl Teller<'_> {
         match error.kind() {
             Kind::AdditionalProperties { unexpected } | Kind::UnevaluatedProperties { unexpected } => unexpected
                 .iter()
+                .take(MOST)
                 .map(|key| self.unknown(&pointer, key, spot.schema))
                 .collect(),
             Kind::Required { property } => vec![self.missing(error, &pointer, property)],

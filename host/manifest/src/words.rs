@@ -105,6 +105,9 @@ pub(crate) fn found(value: &Value, secret: bool) -> String {
 
 /// How a scalar's quotes would have to change to fit the schema.
 pub(crate) fn quoting(schema: &Value, value: &Value) -> Option<String> {
+    if schema.get("pattern").is_some() {
+        return None;
+    }
     match (schema["type"].as_str()?, value) {
         ("string", Value::Number(_) | Value::Bool(_)) => {
             Some("YAML reads it as a number or a truth value; in quotes it is text.".to_owned())

@@ -57,9 +57,9 @@ fn an_error_in_a_flag_names_the_flag_without_its_value() {
         [
             "--set tools.1.name: `tools` is a list of 1, so `1` is no position in it (they begin at 0)",
             "--set name.x: `name` is neither a mapping nor a list, so it has no `x`",
-            "--set tols: unknown key `tols`, did you mean `tools`?",
             "--set inference.max_turns: expected an integer of at least 1, found \"many\"",
             "--set inference.stamp: expected text that matches `^[a-z]+-[0-9]+$`, found a value that is not shown",
+            "--set tols: unknown key `tols`, did you mean `tools`?",
         ]
     );
 }

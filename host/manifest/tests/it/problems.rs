@@ -218,7 +218,7 @@ fn of_several_forms_the_closest_one_is_explained() {
     assert_eq!(
         sender("{nam: x}"),
         [
-            "capsule.yaml:3:33: inference.sender: the key `name` is missing",
+            "capsule.yaml:3:25: inference.sender: the key `name` is missing",
             "capsule.yaml:3:34: inference.sender: unknown key `nam`, did you mean `name`?",
         ]
     );
@@ -289,4 +289,13 @@ fn every_code_is_listed_once() {
     ids.sort_unstable();
     ids.dedup();
     assert_eq!(ids.len(), all);
+}
+
+#[test]
+fn a_file_full_of_errors_gives_a_report_of_bounded_length() {
+    let keys: String = (0..20_000).map(|index| format!("x{index}: SECRET\n")).collect();
+    let tools: String = (0..9_000).map(|_| "- {name: a, component: b}\n").collect();
+    let report = read(&format!("{HEAD}inference: {{address: x}}\ntools:\n{tools}{keys}")).unwrap_err();
+    assert_eq!((report.problems.len(), report.truncated), (200, true));
+    assert!(report.render().ends_with("\nand more\n"));
 }
