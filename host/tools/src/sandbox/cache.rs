@@ -168,6 +168,3 @@ fn owned(found: &fs::Metadata) -> Result<(), String> {
     }
     Ok(())
 }
-
-#[cfg(test)]
-mod tests;

@@ -16,7 +16,7 @@ use super::{
     http::DenyAll,
     limits::Limiter,
     record::CallRecord,
-    reply::{self, Ended},
+    reply::{self, Ended, NotStarted},
     stdio::{Stderr, Stdout},
 };
 use crate::grants::Mode;
@@ -172,10 +172,12 @@ impl GuestCall {
                 Mode::Ro => FsPerms::ReadOnly,
                 Mode::Rw => FsPerms::ReadWrite,
             };
-            wasi.preopened_dir(&grant.host, &grant.guest, perms).map_err(|cause| {
-                cause.context(format!(
-                    "the granted directory {} cannot be opened",
-                    grant.host.display()
+            let opened = wasi.preopened_dir(&grant.host, &grant.guest, perms);
+            opened.map_err(|cause| {
+                NotStarted(format!(
+                    "the granted directory {} cannot be opened: {}",
+                    grant.host.display(),
+                    cause.root_cause()
                 ))
             })?;
         }

@@ -15,6 +15,11 @@ use crate::Limits;
 const DENIED: (&str, &str) = ("denied", "true");
 const CONTENT_TYPE: &str = "content_type";
 
+/// Why the guest of a call was not even started.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub(super) struct NotStarted(pub(super) String);
+
 /// How a call ended.
 pub(super) enum Ended {
     Returned(ToolResult),
@@ -69,6 +74,9 @@ fn stopped(cause: &wasmtime::Error, record: &CallRecord) -> (ToolStatus, String)
             _ => ToolStatus::Failed,
         };
         return (status, format!("failed: {}", Unanswered(*why)));
+    }
+    if let Some(why) = cause.downcast_ref::<NotStarted>() {
+        return (ToolStatus::Failed, format!("failed: {why}"));
     }
     if let Some(limit) = record.limit() {
         return (ToolStatus::Trapped, format!("was stopped: it ran into {limit}"));

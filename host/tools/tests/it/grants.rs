@@ -1,0 +1,176 @@
+//! Grants: what is not granted is not there.
+
+use std::{fs, os::unix::fs::symlink, path::Path, sync::Arc};
+
+use capsule_api::ToolStatus;
+use capsule_tools::{Mode, Preopen};
+
+use crate::{
+    guests::{self, Guest},
+    support::{Capsule, said},
+};
+
+const NOT_PERMITTED: &str = "31";
+const CREATE: i32 = 1;
+const TRUNCATE: i32 = 8;
+const READ: i32 = 1;
+const WRITE: i32 = 2;
+
+async fn open(mode: Mode, guest: Guest, path: &str, prepare: impl Fn(&Path)) -> (ToolStatus, String) {
+    let mut capsule = Capsule::with("open", guest.build_with_data(path));
+    let host = capsule.directory("granted");
+    fs::write(host.join("notes.txt"), "keep me").unwrap();
+    fs::write(capsule.path("outside.txt"), "secret").unwrap();
+    prepare(&host);
+    capsule.grants.filesystem.push(Preopen {
+        host,
+        guest: "/data".into(),
+        mode,
+    });
+    let reply = capsule.turn().ask("open").await;
+    assert_eq!(
+        fs::read_to_string(capsule.path("granted/notes.txt")).unwrap(),
+        "keep me"
+    );
+    assert_eq!(fs::read_to_string(capsule.path("outside.txt")).unwrap(), "secret");
+    reply
+}
+
+fn refused(code: &str) -> (ToolStatus, String) {
+    said(ToolStatus::Failed, &format!("tool 'open' failed: {code}"))
+}
+
+#[tokio::test]
+async fn a_granted_directory_can_be_read_and_written_as_its_mode_says() {
+    let nothing = |_: &Path| ();
+    let passed = said(ToolStatus::Passed, "notes.txt");
+    assert_eq!(
+        open(Mode::Ro, guests::opens(0, READ), "notes.txt", nothing).await,
+        passed
+    );
+    assert_eq!(
+        open(Mode::Rw, guests::opens(0, READ | WRITE), "notes.txt", nothing).await,
+        passed
+    );
+    let created = said(ToolStatus::Passed, "new.txt");
+    assert_eq!(
+        open(Mode::Rw, guests::opens(CREATE, WRITE), "new.txt", nothing).await,
+        created
+    );
+}
+
+#[tokio::test]
+async fn w_03_read_only_holds_against_every_way_to_open() {
+    for guest in [
+        guests::opens(0, WRITE),
+        guests::opens(0, READ | WRITE),
+        guests::opens(TRUNCATE, READ),
+        guests::opens(TRUNCATE, WRITE),
+        guests::opens(CREATE, READ),
+    ] {
+        assert_eq!(open(Mode::Ro, guest, "notes.txt", |_| ()).await, refused(NOT_PERMITTED));
+    }
+}
+
+#[tokio::test]
+async fn w_03_no_path_leaves_the_granted_directory() {
+    let links = |host: &Path| {
+        symlink("../outside.txt", host.join("link")).unwrap();
+        symlink("..", host.join("up")).unwrap();
+        symlink("/", host.join("root")).unwrap();
+    };
+    for path in [
+        "../outside.txt",
+        "/etc/passwd",
+        "link",
+        "up/outside.txt",
+        "up/",
+        "root/etc/passwd",
+        "./../granted/../outside.txt",
+    ] {
+        let (status, text) = open(Mode::Rw, guests::opens(0, READ), path, links).await;
+        assert_eq!(
+            (status, text.as_str()),
+            (ToolStatus::Failed, "tool 'open' failed: 31"),
+            "{path}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn without_a_grant_there_is_no_directory() {
+    let turn = Capsule::with("open", guests::opens(0, READ).build_with_data("etc/passwd")).turn();
+    assert_eq!(turn.ask("open").await, said(ToolStatus::Failed, "tool 'open' failed: "));
+}
+
+#[tokio::test]
+async fn a_granted_directory_that_went_away_fails_the_call() {
+    let mut capsule = Capsule::with("echo", guests::echo().build());
+    let host = capsule.directory("granted");
+    capsule.grants.filesystem.push(Preopen {
+        host: host.clone(),
+        guest: "/data".into(),
+        mode: Mode::Ro,
+    });
+    let turn = capsule.turn();
+    fs::remove_dir(&host).unwrap();
+    let (status, text) = turn.ask("echo").await;
+    let start = format!(
+        "tool 'echo' failed: the granted directory {} cannot be opened: No such file",
+        host.display()
+    );
+    assert_eq!(status, ToolStatus::Failed);
+    assert!(text.starts_with(&start), "{text}");
+}
+
+#[tokio::test]
+async fn only_granted_variables_reach_a_tool() {
+    let mut capsule = Capsule::with("env", guests::environment().build_with_data("nothing there"));
+    capsule.options.env = Arc::new(|name| Some(format!("value of {name}")));
+    assert_eq!(
+        capsule.turn().ask("env").await,
+        said(ToolStatus::Failed, "tool 'env' failed: nothing there")
+    );
+    capsule.grants.env.push("CITY".into());
+    assert_eq!(
+        capsule.turn().ask("env").await,
+        said(ToolStatus::Passed, "value of CITY")
+    );
+}
+
+#[tokio::test]
+async fn a_granted_variable_that_is_not_set_is_a_warning_and_not_there() {
+    let mut capsule = Capsule::with("env", guests::environment().build_with_data("nothing there"));
+    capsule.options.env = Arc::new(|_| None);
+    capsule.grants.env.push("CITY".into());
+    let turn = capsule.turn();
+    let warnings: Vec<_> = turn
+        .toolbox
+        .warnings()
+        .iter()
+        .map(|warning| warning.message.as_str())
+        .collect();
+    assert_eq!(
+        warnings,
+        ["the environment variable CITY is granted to the tools but not set"]
+    );
+    assert_eq!(turn.ask("env").await.0, ToolStatus::Failed);
+}
+
+#[tokio::test]
+async fn every_http_request_is_denied_without_a_connection() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let turn = Capsule::with("http", guests::requests().build_with_data(&address)).turn();
+    assert_eq!(
+        turn.ask("http").await,
+        said(
+            ToolStatus::Denied,
+            &format!(
+                "tool 'http' failed: {address}\n(an HTTP request to https://{address} was denied: no grant covers it)"
+            )
+        )
+    );
+    assert_eq!(listener.accept().unwrap_err().kind(), std::io::ErrorKind::WouldBlock);
+}

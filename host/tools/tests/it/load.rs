@@ -1,0 +1,189 @@
+//! Loading: what cannot work is said at once, for every tool, with the way out.
+
+use std::fs;
+
+use capsule_api::{Annotations, Catalogue, ToolSpec};
+use capsule_tools::ToolSource;
+use serde_json::json;
+
+use crate::{
+    guests::{self, componentize},
+    support::Capsule,
+};
+
+#[test]
+fn the_catalogue_has_the_tools_in_order_as_the_manifest_describes_them() {
+    let mut capsule = Capsule::new()
+        .tool("zebra", guests::echo().build())
+        .tool("ant", guests::trap().build());
+    capsule.sources[1].description = Some("Ends.".into());
+    capsule.sources[1].input_schema = Some(json!({"properties": {}}));
+    capsule.sources[1].annotations = Some(Annotations {
+        exclusive: true,
+        ..Annotations::default()
+    });
+    let longest = capsule.grants.limits.deadline;
+    let catalogue = Catalogue {
+        tools: vec![
+            ToolSpec {
+                name: "zebra".into(),
+                alias: "zebra".into(),
+                description: String::new(),
+                input_schema: json!({"type": "object"}),
+                annotations: Annotations::default(),
+                longest,
+            },
+            ToolSpec {
+                name: "ant".into(),
+                alias: "ant".into(),
+                description: "Ends.".into(),
+                input_schema: json!({"type": "object", "properties": {}}),
+                annotations: Annotations {
+                    exclusive: true,
+                    read_only: false,
+                },
+                longest,
+            },
+        ],
+    };
+    assert_eq!(**capsule.load().unwrap().catalogue(), catalogue);
+}
+
+#[test]
+fn every_tool_that_cannot_be_loaded_is_reported_in_one_go() {
+    let whole = guests::echo().build();
+    let module = wat::parse_str("(module)").unwrap();
+    let mut capsule = Capsule::new()
+        .tool("good", &whole)
+        .tool("empty", "")
+        .tool("text", "#!/bin/sh\n")
+        .tool("module", module)
+        .tool("cut", &whole[..whole.len() / 2])
+        .tool("good", &whole)
+        .tool("bad name", &whole);
+    let missing = capsule.path("missing.wasm");
+    capsule.sources.push(ToolSource::new("missing", missing));
+    assert_eq!(
+        capsule.refusals(),
+        [
+            (
+                "tool-duplicate",
+                "tool `good` (good.wasm): another tool has this name (good.wasm)"
+            ),
+            ("tool-name", "tool `bad name` (bad name.wasm): the name cannot be used"),
+            ("tool-not-a-component", "tool `empty` (empty.wasm): the file is empty"),
+            (
+                "tool-not-a-component",
+                "tool `text` (text.wasm): it is not WebAssembly (text or another format)"
+            ),
+            (
+                "tool-not-a-component",
+                "tool `module` (module.wasm): it is a core module, not a component"
+            ),
+            (
+                "tool-not-a-component",
+                "tool `cut` (cut.wasm): the file is cut off in the middle"
+            ),
+            (
+                "tool-file",
+                "tool `missing` (missing.wasm): the component cannot be read: No such file or directory (os error 2)"
+            ),
+        ]
+        .map(|(code, message)| (code, message.to_owned()))
+    );
+}
+
+#[test]
+fn unmet_imports_are_listed_with_what_would_meet_them() {
+    let component = wat::parse_str(
+        r#"(component
+            (import "acme:db/query@1.0.0" (instance))
+            (import "murmur:task/task@0.2.0" (instance))
+            (import "wasi:cli/environment@0.3.0" (instance)))"#,
+    );
+    let capsule = Capsule::with("db", component.unwrap());
+    let message = "tool `db` (db.wasm): it imports what this host does not offer: \
+        `acme:db/query@1.0.0` (nothing here would meet it); \
+        `murmur:task/task@0.2.0` (`murmur:task/task@0.1.0` would meet it); \
+        `wasi:cli/environment@0.3.0` (WASI 0.2 would meet it)";
+    assert_eq!(capsule.refusals(), [("tool-imports-unmet", message.to_owned())]);
+}
+
+#[test]
+fn an_import_of_another_shape_is_unmet_too() {
+    let component =
+        wat::parse_str(r#"(component (import "murmur:task/task@0.1.0" (instance (export "request-input" (func)))))"#);
+    // The export is looked for first, so give it one of any shape.
+    let capsule = Capsule::with("odd", component.unwrap());
+    assert_eq!(capsule.refusals()[0].0, "tool-export-missing");
+}
+
+#[test]
+fn a_component_that_is_something_else_says_what_it_exports() {
+    let command = componentize(
+        "export wasi:cli/run@0.2.3;",
+        r#"(module (func (export "wasi:cli/run@0.2.3#run") (result i32) (i32.const 0)))"#,
+    );
+    let nothing = wat::parse_str("(component)").unwrap();
+    let capsule = Capsule::new().tool("command", command).tool("nothing", nothing);
+    assert_eq!(
+        capsule.refusals(),
+        [
+            (
+                "tool-export-missing",
+                "tool `command` (command.wasm): it does not export `murmur:tool/run@0.1.0`; it exports `wasi:cli/run@0.2.3`"
+            ),
+            (
+                "tool-export-missing",
+                "tool `nothing` (nothing.wasm): it does not export `murmur:tool/run@0.1.0`, nor anything else"
+            ),
+        ]
+        .map(|(code, message)| (code, message.to_owned()))
+    );
+}
+
+#[test]
+fn a_component_that_does_not_fit_the_pool_is_refused() {
+    // 32 MiB of memory to begin with.
+    let wat = r#"(module (memory 512) (func (export "go")))"#;
+    let mut capsule = Capsule::with("large", componentize("export go: func();", wat));
+    capsule.grants.limits.memory = 16 << 20;
+    let refusals = capsule.refusals();
+    assert_eq!(refusals.len(), 1);
+    let (code, message) = &refusals[0];
+    assert_eq!(*code, "tool-too-large", "{message}");
+    assert!(
+        message.starts_with("tool `large` (large.wasm): it does not fit a place in the pool: "),
+        "{message}"
+    );
+}
+
+#[test]
+fn a_schema_that_cannot_be_used_is_refused() {
+    let mut capsule = Capsule::with("echo", guests::echo().build());
+    capsule.sources[0].input_schema = Some(json!({"type": "array"}));
+    let message = "tool `echo` (echo.wasm): the input schema has the type \"array\"; arguments are always an object";
+    assert_eq!(capsule.refusals(), [("tool-schema", message.to_owned())]);
+}
+
+#[test]
+fn a_fifo_in_a_component_s_place_does_not_hold_the_host() {
+    let mut capsule = Capsule::new();
+    let path = capsule.directory("folder.wasm");
+    capsule.sources.push(ToolSource::new("folder", &path));
+    capsule.sources.push(ToolSource::new("device", "/dev/zero"));
+    assert_eq!(
+        capsule.refusals(),
+        [
+            ("tool-file", "tool `folder` (folder.wasm): the component is not a file"),
+            ("tool-file", "tool `device` (/dev/zero): the component is not a file"),
+        ]
+        .map(|(code, message)| (code, message.to_owned()))
+    );
+    fs::remove_dir(path).unwrap();
+}
+
+#[test]
+fn a_capsule_without_tools_loads() {
+    assert_eq!(**Capsule::new().load().unwrap().catalogue(), Catalogue::default());
+}
