@@ -1,6 +1,6 @@
 //! The manifest as types. The defaults here are those that the schema documents.
 
-use std::{collections::BTreeMap, path::PathBuf};
+use std::{collections::BTreeMap, fmt, path::PathBuf};
 
 use capsule_api::{Annotations, ByteSize, HumanDuration};
 use serde::Deserialize;
@@ -155,7 +155,9 @@ pub struct Inference {
 }
 
 /// The common keys and a transport's own, as written. `${NAME}` is not yet expanded.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+///
+/// `Debug` shows no value of the transport's own keys: a key may be written into the file itself.
+#[derive(Clone, Default, PartialEq, Deserialize)]
 #[non_exhaustive]
 pub struct Block {
     /// The model.
@@ -171,6 +173,17 @@ pub struct Block {
     /// The transport's own keys.
     #[serde(flatten)]
     pub own: Map<String, Value>,
+}
+
+impl fmt::Debug for Block {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Block")
+            .field("model", &self.model)
+            .field("max_turns", &self.max_turns)
+            .field("max_tokens", &self.max_tokens)
+            .field("own", &self.own.keys().collect::<Vec<_>>())
+            .finish_non_exhaustive()
+    }
 }
 
 impl Block {

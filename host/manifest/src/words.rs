@@ -112,6 +112,9 @@ pub(crate) fn quoting(schema: &Value, value: &Value) -> Option<String> {
         ("string", Value::Number(_) | Value::Bool(_)) => {
             Some("YAML reads it as a number or a truth value; in quotes it is text.".to_owned())
         }
+        ("integer" | "number" | "boolean", Value::String(text)) if text.contains("${") => {
+            Some("A variable gives text, and this key takes none; `--set` overrides it for a run.".to_owned())
+        }
         ("integer" | "number", Value::String(text)) if text.parse::<f64>().is_ok() => {
             Some("In quotes it is text; without them it is a number.".to_owned())
         }

@@ -101,6 +101,20 @@ fn values_of_the_wrong_kind_are_told_in_words() {
 }
 
 #[test]
+fn a_variable_cannot_stand_for_a_number() {
+    let report = read(&format!(
+        "{HEAD}inference: {{address: x, wait: \"${{WAIT}}\", max_turns: \"${{TURNS}}\"}}\n"
+    ))
+    .unwrap_err();
+    let [problem] = report.problems.as_slice() else {
+        panic!("{report}")
+    };
+    assert_eq!(problem.message, "expected an integer of at least 1, found \"${TURNS}\"");
+    let hint = "A variable gives text, and this key takes none; `--set` overrides it for a run.";
+    assert_eq!(problem.hint.as_deref(), Some(hint));
+}
+
+#[test]
 fn a_version_is_a_semantic_version() {
     for version in ["1", "1.0", "'1.0'", "v1.0.0", "1.0.0-", "1.0.0-01"] {
         let lines = complaints(&format!("name: a\nversion: {version}\ninference: {{address: x}}\n"));

@@ -216,6 +216,14 @@ fn a_transport_decides_its_keys_by_its_settings() {
 }
 
 #[test]
+fn a_loaded_manifest_shows_no_value_that_may_be_secret() {
+    let text =
+        format!("{HEAD}inference: {{address: x, stamp: sksecret-1, transports: {{post: {{stamp: sksecret-2}}}}}}\n");
+    let shown = format!("{:?}", read(&text).unwrap());
+    assert!(!shown.contains("sksecret") && shown.contains("stamp"), "{shown}");
+}
+
+#[test]
 fn what_is_not_expanded_is_a_warning() {
     let loaded = read(&format!(
         "{HEAD}inference: {{address: x}}\ntools: [{{name: a, component: '${{HOME}}/a.wasm'}}]\n"
