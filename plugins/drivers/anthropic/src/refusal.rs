@@ -60,6 +60,7 @@ fn class(kind: &str, message: &str, status: u16) -> (&'static Code, Retry) {
         ("request_too_large", _) | (_, 413) => (&codes::TOO_LARGE, Retry::Never),
         ("not_found_error", _) | (_, 404) => (&codes::NOT_FOUND, Retry::Never),
         ("invalid_request_error", _) | (_, 400) => (&codes::BAD_REQUEST, Retry::Never),
+        (_, 501 | 505) => (&codes::SERVER, Retry::Never),
         ("api_error" | "timeout_error", 0) | (_, 500..) => (&codes::SERVER, Retry::Later),
         _ => (&codes::PROTOCOL, Retry::Never),
     }

@@ -18,7 +18,9 @@ fn user(texts: &[&str]) -> Value {
 
 #[tokio::test]
 async fn a_cancel_before_the_first_byte_drops_the_request() {
-    let script = Script::new().then(Reply::text("late").hang()).then(Reply::text("on time"));
+    let script = Script::new()
+        .then(Reply::text("late").hang())
+        .then(Reply::text("on time"));
     let mut stand = Stand::new(script).await;
     let cancel = Cancel::new();
     let running = stand.start("one", cancel.clone());
@@ -35,20 +37,31 @@ async fn a_cancel_before_the_first_byte_drops_the_request() {
 
 #[tokio::test]
 async fn a_cancel_in_the_middle_of_an_answer_keeps_the_partial_text_and_abandons_the_calls() {
-    let reply = Reply::text(vec!["Once ", "upon"]).call("a", "greet", json!({"name": "Ada"}));
+    let reply = Reply::text(["Once ", "upon"]).call("a", "greet", json!({"name": "Ada"}));
     // message_start, ping, the text's start, delta, delta, stop, the call's start.
-    let script = Script::new().then(reply.stall(Position::Events(7))).then(Reply::text("ok"));
+    let script = Script::new()
+        .then(reply.stall(Position::Events(7)))
+        .then(Reply::text("ok"));
     let mut stand = Stand::new(script).await;
     let cancel = Cancel::new();
     let running = stand.start("one", cancel.clone());
-    stand.log.wait_for(|entry| matches!(entry, Entry::Model(Event::CallStarted { .. }))).await;
+    stand
+        .log
+        .wait_for(|entry| matches!(entry, Entry::Model(Event::CallStarted { .. })))
+        .await;
 
     cancel.cancel(CancelReason::Deadline);
 
     assert_eq!(stand.end(running).await.unwrap(), Outcome::Cancelled);
     let fold = stand.log.fold();
     assert_eq!((fold.texts(), fold.calls().len()), (vec!["Once upon"], 0));
-    assert!(stand.log.events().iter().any(|event| matches!(event, Event::CallAbandoned { .. })));
+    assert!(
+        stand
+            .log
+            .events()
+            .iter()
+            .any(|event| matches!(event, Event::CallAbandoned { .. }))
+    );
     assert_eq!(stand.conversation.as_ref().unwrap().health(), Health::Ready);
     assert_eq!(stand.turn("two").await.unwrap(), completed("ok"));
     stand.provider.assert_clean();
@@ -56,7 +69,9 @@ async fn a_cancel_in_the_middle_of_an_answer_keeps_the_partial_text_and_abandons
 
 #[tokio::test]
 async fn t_09_a_cancel_in_the_middle_of_a_tool_leaves_a_result_for_every_call() {
-    let calls = Reply::new().call("a", "greet", json!({"name": "Ada"})).call("b", "hang", json!({}));
+    let calls = Reply::new()
+        .call("a", "greet", json!({"name": "Ada"}))
+        .call("b", "hang", json!({}));
     let script = Script::new().then(calls).then(Reply::text("ok"));
     let mut stand = Stand::new(script).await;
     let cancel = Cancel::new();
@@ -75,7 +90,10 @@ async fn t_09_a_cancel_in_the_middle_of_a_tool_leaves_a_result_for_every_call() 
     stand.provider.assert_clean();
     let results = stand.messages(1)[2]["content"].clone();
     let text = |text: &str| json!([{"type": "text", "text": text}]);
-    assert_eq!(results[0], json!({"type": "tool_result", "tool_use_id": "a", "content": text("Hello, Ada!")}));
+    assert_eq!(
+        results[0],
+        json!({"type": "tool_result", "tool_use_id": "a", "content": text("Hello, Ada!")})
+    );
     assert_eq!(
         results[1],
         json!({"type": "tool_result", "tool_use_id": "b", "content": text("cancelled"), "is_error": true})
@@ -85,7 +103,9 @@ async fn t_09_a_cancel_in_the_middle_of_a_tool_leaves_a_result_for_every_call() 
 
 #[tokio::test]
 async fn t_09_a_turn_that_was_dropped_in_the_middle_of_a_tool_can_be_gone_on_from() {
-    let script = Script::new().then(Reply::new().call("a", "hang", json!({}))).then(Reply::text("ok"));
+    let script = Script::new()
+        .then(Reply::new().call("a", "hang", json!({})))
+        .then(Reply::text("ok"));
     let mut stand = Stand::new(script).await;
     let mut conversation = stand.conversation.take().unwrap();
     let log = crate::log::Log::new();
@@ -116,7 +136,10 @@ async fn h_07_a_cancel_ends_the_wait_for_a_retry() {
     let mut stand = Stand::new(script).await;
     let cancel = Cancel::new();
     let running = stand.start("one", cancel.clone());
-    stand.log.wait_for(|entry| matches!(entry, Entry::Model(Event::Retrying { .. }))).await;
+    stand
+        .log
+        .wait_for(|entry| matches!(entry, Entry::Model(Event::Retrying { .. })))
+        .await;
 
     cancel.cancel(CancelReason::Shutdown);
 

@@ -13,8 +13,8 @@ use crate::{
     time::ManualClock,
 };
 
-const CALL: &str = include_str!("../../../../plugins/drivers/anthropic/tests/streams/call.sse");
-const ANSWER: &str = include_str!("../../../../plugins/drivers/anthropic/tests/streams/answer.sse");
+const CALL: &str = include_str!("../streams/call.sse");
+const ANSWER: &str = include_str!("../streams/answer.sse");
 
 fn entry(roles: &[&str], last: &str, stream: &str) -> Value {
     // Cut in the middle, at some character.
@@ -37,7 +37,10 @@ async fn run(tape: &Value, extra: Value, clock: &Arc<ManualClock>) -> (Result<Ou
     let directory = tempfile::tempdir().unwrap();
     std::fs::write(directory.path().join("tape.json"), tape.to_string()).unwrap();
     let mut settings = json!({"driver": "cassette", "tape": "tape.json"});
-    settings.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
+    settings
+        .as_object_mut()
+        .unwrap()
+        .extend(extra.as_object().unwrap().clone());
     let transport = build(&settings, directory.path(), clock.clone()).unwrap();
     let mut conversation = transport.open(spec()).await.unwrap();
     let log = Log::new();
@@ -61,7 +64,12 @@ async fn a_tape_answers_and_the_tools_really_run() {
     let fold = log.fold();
     assert_eq!(fold.texts(), ["I will greet.", "I greeted Ada — done. 🦀"]);
     assert_eq!(fold.calls()[0].result.clone().unwrap().1, "Hello, Ada!");
-    let usage = Usage { input: 50, output: 30, requests: 2, ..Usage::default() };
+    let usage = Usage {
+        input: 50,
+        output: 30,
+        requests: 2,
+        ..Usage::default()
+    };
     assert_eq!(log.usage(), usage);
     let Event::Started { peer, billing, .. } = log.events()[0].clone() else {
         panic!("the first event of a turn is its start");
@@ -86,7 +94,10 @@ async fn a_run_that_is_longer_than_the_tape_is_told() {
     let mut short = tape("Hello, Ada!");
     short["entries"].as_array_mut().unwrap().pop();
     let error = play(&short).await.0.unwrap_err();
-    assert_eq!((error.code, error.message.as_str()), ("cassette-exhausted", "the tape has 1 answers, and this is request 2"));
+    assert_eq!(
+        (error.code, error.message.as_str()),
+        ("cassette-exhausted", "the tape has 1 answers, and this is request 2")
+    );
 }
 
 #[tokio::test]
@@ -121,12 +132,17 @@ async fn a_tape_of_a_wire_that_is_not_linked_names_it() {
     let mut other = tape("Hello, Ada!");
     other["entries"][0]["wire"] = json!("openai");
     let error = play(&other).await.0.unwrap_err();
-    assert_eq!(error.message, "no driver is called `openai`; there are: anthropic, cassette");
+    assert_eq!(
+        error.message,
+        "no driver is called `openai`; there are: anthropic, cassette"
+    );
 }
 
 #[test]
 fn a_tape_that_is_missing_is_told_when_the_transport_is_built() {
     let settings = json!({"driver": "cassette", "tape": "none.json"});
-    let error = build(&settings, Path::new("/nonexistent"), Arc::new(ManualClock::new())).err().unwrap();
+    let error = build(&settings, Path::new("/nonexistent"), Arc::new(ManualClock::new()))
+        .err()
+        .unwrap();
     assert_eq!(error.code, "cassette-unreadable");
 }

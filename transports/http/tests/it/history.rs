@@ -18,7 +18,10 @@ async fn a_conversation_goes_on_in_another_process() {
     resumed.resume = stand.resume_state();
     stand.conversation = Some(stand.transport.open(resumed).await.unwrap());
 
-    assert_eq!(stand.turn("What did I ask?").await.unwrap(), completed("You asked me to greet Ada."));
+    assert_eq!(
+        stand.turn("What did I ask?").await.unwrap(),
+        completed("You asked me to greet Ada.")
+    );
     stand.provider.assert_clean();
     assert_eq!(stand.messages(2).as_array().unwrap().len(), 5);
     assert!(matches!(stand.log.events()[0], Event::Started { resumed: true, .. }));
@@ -36,7 +39,12 @@ async fn a_conversation_that_cannot_be_read_is_told_as_lost() {
         transport: "claude".to_owned(),
         ..good(1, json!({"messages": []}))
     };
-    for state in [good(2, json!({"messages": []})), good(1, json!({"messages": "garbage"})), good(1, json!(null)), other] {
+    for state in [
+        good(2, json!({"messages": []})),
+        good(1, json!({"messages": "garbage"})),
+        good(1, json!(null)),
+        other,
+    ] {
         let mut spec = spec();
         spec.resume = Some(state);
         let error = stand.transport.open(spec).await.err().unwrap();
@@ -55,7 +63,10 @@ async fn a_failure_after_tools_ran_keeps_what_they_did() {
     assert_eq!(stand.turn("two").await.unwrap(), completed("ok"));
     stand.provider.assert_clean();
     let last = stand.messages(2)[2]["content"].clone();
-    assert_eq!((&last[0]["type"], &last[1]["text"]), (&json!("tool_result"), &json!("two")));
+    assert_eq!(
+        (&last[0]["type"], &last[1]["text"]),
+        (&json!("tool_result"), &json!("two"))
+    );
 }
 
 #[tokio::test]

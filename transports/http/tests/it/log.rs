@@ -31,11 +31,15 @@ impl Log {
     }
 
     pub(crate) fn events(&self) -> Vec<Event> {
-        let events = self.entries.borrow().iter().filter_map(|entry| match entry {
-            Entry::Model(event) => Some(event.clone()),
-            Entry::Ran(_) => None,
-        })
-        .collect();
+        let events = self
+            .entries
+            .borrow()
+            .iter()
+            .filter_map(|entry| match entry {
+                Entry::Model(event) => Some(event.clone()),
+                Entry::Ran(_) => None,
+            })
+            .collect();
         events
     }
 

@@ -1,6 +1,8 @@
 //! The loop: calls, results, limits, outcomes.
 
-use capsule_api::{Billing, BlockId, BlockKind, CallId, Event, Limit, Limits, Outcome, ToolStatus, Usage, serde_json::json};
+use capsule_api::{
+    Billing, BlockId, BlockKind, CallId, Event, Limit, Limits, Outcome, ToolStatus, Usage, serde_json::json,
+};
 use capsule_fakes::{Reply, Script, Usage as Tokens};
 
 use crate::stand::{Stand, completed, spec};
@@ -30,12 +32,20 @@ async fn a_call_is_run_and_its_result_goes_back() {
     );
     let fold = stand.log.fold();
     assert_eq!(fold.texts(), ["I will greet.", "Done."]);
-    assert_eq!(fold.calls()[0].result, Some((ToolStatus::Passed, "Hello, Ada!".to_owned())));
+    assert_eq!(
+        fold.calls()[0].result,
+        Some((ToolStatus::Passed, "Hello, Ada!".to_owned()))
+    );
 }
 
 #[tokio::test]
 async fn a_turn_is_told_event_by_event() {
-    let mut stand = Stand::new(Script::new().then(Reply::text("Hello.").call("toolu_1", "greet", json!({}))).then(Reply::text("Bye."))).await;
+    let mut stand = Stand::new(
+        Script::new()
+            .then(Reply::text("Hello.").call("toolu_1", "greet", json!({})))
+            .then(Reply::text("Bye.")),
+    )
+    .await;
     stand.turn("Hi").await.unwrap();
 
     let call = CallId::new("toolu_1");
@@ -46,7 +56,12 @@ async fn a_turn_is_told_event_by_event() {
     };
     let told = stand.log.events().into_iter();
     let told: Vec<_> = told
-        .filter(|event| !matches!(event, Event::Delta { .. } | Event::CallProgress { .. } | Event::Usage(_)))
+        .filter(|event| {
+            !matches!(
+                event,
+                Event::Delta { .. } | Event::CallProgress { .. } | Event::Usage(_)
+            )
+        })
         .collect();
     assert_eq!(
         told,
@@ -58,13 +73,26 @@ async fn a_turn_is_told_event_by_event() {
                 resumed: false,
             },
             Event::RequestStarted { n: 1 },
-            Event::CallStarted { call: call.clone(), name: "greet".to_owned() },
+            Event::CallStarted {
+                call: call.clone(),
+                name: "greet".to_owned()
+            },
             block(0, "Hello."),
-            Event::Call { call, name: "greet".to_owned(), arguments: json!({}) },
-            Event::RequestEnded { n: 1, stop: "tool_call".to_owned() },
+            Event::Call {
+                call,
+                name: "greet".to_owned(),
+                arguments: json!({})
+            },
+            Event::RequestEnded {
+                n: 1,
+                stop: "tool_call".to_owned()
+            },
             Event::RequestStarted { n: 2 },
             block(1, "Bye."),
-            Event::RequestEnded { n: 2, stop: "end_turn".to_owned() },
+            Event::RequestEnded {
+                n: 2,
+                stop: "end_turn".to_owned()
+            },
         ]
     );
 }
@@ -73,7 +101,12 @@ async fn a_turn_is_told_event_by_event() {
 async fn calls_of_one_answer_run_at_the_same_time_and_answer_in_their_order() {
     // `meet` ends only once two of its calls run.
     let script = Script::new()
-        .then(Reply::new().call("a", "meet", json!({})).call("b", "fail", json!({})).call("c", "meet", json!({})))
+        .then(
+            Reply::new()
+                .call("a", "meet", json!({}))
+                .call("b", "fail", json!({}))
+                .call("c", "meet", json!({})),
+        )
         .then(Reply::text("ok"));
     let mut stand = Stand::new(script).await;
 
@@ -93,7 +126,9 @@ async fn calls_of_one_answer_run_at_the_same_time_and_answer_in_their_order() {
 
 #[tokio::test]
 async fn a_tool_that_does_not_exist_is_answered_by_the_dispatch() {
-    let script = Script::new().then(Reply::new().call_raw_name("a", "no_such", json!({}))).then(Reply::text("sorry"));
+    let script = Script::new()
+        .then(Reply::new().call_raw_name("a", "no_such", json!({})))
+        .then(Reply::text("sorry"));
     let mut stand = Stand::new(script).await;
     assert_eq!(stand.turn("try").await.unwrap(), completed("sorry"));
     assert_eq!(
@@ -104,23 +139,45 @@ async fn a_tool_that_does_not_exist_is_answered_by_the_dispatch() {
 
 #[tokio::test]
 async fn max_turns_is_exact() {
-    let script = Script::new().then(Reply::new().call_pieces("", "greet", &["{}"])).repeat_last();
+    let script = Script::new()
+        .then(Reply::new().call_pieces("", "greet", &["{}"]))
+        .repeat_last();
     let mut limited = spec();
-    limited.limits = Limits { requests: 3, ..Limits::default() };
+    limited.limits = Limits {
+        requests: 3,
+        ..Limits::default()
+    };
     let mut stand = Stand::with(script, &json!({}), limited).await;
     let outcome = stand.turn("again and again").await.unwrap();
-    assert_eq!((outcome, stand.provider.requests().len()), (Outcome::LimitReached { which: Limit::Requests }, 3));
+    assert_eq!(
+        (outcome, stand.provider.requests().len()),
+        (Outcome::LimitReached { which: Limit::Requests }, 3)
+    );
 }
 
 #[tokio::test]
 async fn h_03_a_call_cut_by_the_output_limit_is_never_run() {
     for pieces in [&["{\"name\": \"/a"][..], &["{\"name\": \"whole\"}"][..]] {
-        let script = Script::new().then(Reply::text("I was ab").call_pieces("a", "greet", pieces).stop("max_tokens"));
+        let script = Script::new().then(
+            Reply::text("I was ab")
+                .call_pieces("a", "greet", pieces)
+                .stop("max_tokens"),
+        );
         let mut stand = Stand::new(script).await;
         let outcome = stand.turn("go").await.unwrap();
-        assert_eq!(outcome, Outcome::Truncated { partial: "I was ab".to_owned() });
+        assert_eq!(
+            outcome,
+            Outcome::Truncated {
+                partial: "I was ab".to_owned()
+            }
+        );
         assert_eq!(stand.log.fold().calls(), Vec::<&capsule_api::FoldedCall>::new());
-        assert!(stand.log.events().contains(&Event::CallAbandoned { call: CallId::new("a") }));
+        assert!(
+            stand
+                .log
+                .events()
+                .contains(&Event::CallAbandoned { call: CallId::new("a") })
+        );
     }
 }
 
@@ -129,8 +186,16 @@ async fn h_03_half_a_call_with_the_stop_of_a_whole_one_is_an_error_and_never_run
     let script = Script::new().then(Reply::new().call_pieces("a", "greet", &["{\"path\":", "\"/a"]));
     let mut stand = Stand::new(script).await;
     let error = stand.turn("go").await.unwrap_err();
-    assert_eq!((error.code, stand.log.fold().calls().len()), ("http-call-incomplete", 0));
-    assert!(stand.log.events().contains(&Event::CallAbandoned { call: CallId::new("a") }));
+    assert_eq!(
+        (error.code, stand.log.fold().calls().len()),
+        ("http-call-incomplete", 0)
+    );
+    assert!(
+        stand
+            .log
+            .events()
+            .contains(&Event::CallAbandoned { call: CallId::new("a") })
+    );
 }
 
 #[tokio::test]
@@ -144,7 +209,9 @@ async fn h_05_calls_win_over_a_stop_that_says_the_turn_is_over() {
 
 #[tokio::test]
 async fn t_05_no_arguments_are_an_empty_object() {
-    let script = Script::new().then(Reply::new().call_pieces("a", "greet", &[""])).then(Reply::text("ok"));
+    let script = Script::new()
+        .then(Reply::new().call_pieces("a", "greet", &[""]))
+        .then(Reply::text("ok"));
     let mut stand = Stand::new(script).await;
     assert_eq!(stand.turn("go").await.unwrap(), completed("ok"));
     assert_eq!(stand.log.fold().calls()[0].arguments, json!({}));
@@ -179,12 +246,22 @@ async fn h_09_reasoning_goes_back_unchanged_and_in_order() {
 
 #[tokio::test]
 async fn h_10_a_refusal_is_its_own_outcome_and_leaves_no_trace_in_the_conversation() {
-    let script = Script::new().then(Reply::text("I would rather not.").stop("refusal")).then(Reply::text("Hello."));
+    let script = Script::new()
+        .then(Reply::text("I would rather not.").stop("refusal"))
+        .then(Reply::text("Hello."));
     let mut stand = Stand::new(script).await;
     let outcome = stand.turn("something bad").await.unwrap();
-    assert_eq!(outcome, Outcome::Refused { text: "I would rather not.".to_owned() });
+    assert_eq!(
+        outcome,
+        Outcome::Refused {
+            text: "I would rather not.".to_owned()
+        }
+    );
     assert_eq!(stand.turn("hello").await.unwrap(), completed("Hello."));
-    assert_eq!(stand.messages(1), json!([{"role": "user", "content": [{"type": "text", "text": "hello"}]}]));
+    assert_eq!(
+        stand.messages(1),
+        json!([{"role": "user", "content": [{"type": "text", "text": "hello"}]}])
+    );
 }
 
 #[tokio::test]
@@ -195,7 +272,10 @@ async fn h_10_a_pause_goes_on_and_an_unknown_reason_is_an_error_that_names_it() 
         .then(Reply::text("half").stop("unknown_new"));
     let mut stand = Stand::new(script).await;
     assert_eq!(stand.turn("go").await.unwrap(), completed("done"));
-    assert_eq!(stand.messages(1)[1]["content"], json!([{"type": "text", "text": "Working…"}]));
+    assert_eq!(
+        stand.messages(1)[1]["content"],
+        json!([{"type": "text", "text": "Working…"}])
+    );
     let error = stand.turn("more").await.unwrap_err();
     assert_eq!(error.code, "anthropic-stop-unknown");
     assert!(error.message.contains("`unknown_new`"), "{error}");
@@ -240,9 +320,24 @@ async fn h_12_empty_and_repeated_ids_are_kept_apart_by_ids_of_our_own() {
     assert_eq!(stand.turn("go").await.unwrap(), completed("ok"));
     stand.provider.assert_clean();
     let requests = stand.provider.requests();
-    let results: Vec<_> = requests[2].blocks("tool_result").into_iter().map(|result| {
-        (result["tool_use_id"].as_str().unwrap().to_owned(), result["content"][0]["text"].as_str().unwrap().to_owned())
-    }).collect();
+    let results: Vec<_> = requests[2]
+        .blocks("tool_result")
+        .into_iter()
+        .map(|result| {
+            (
+                result["tool_use_id"].as_str().unwrap().to_owned(),
+                result["content"][0]["text"].as_str().unwrap().to_owned(),
+            )
+        })
+        .collect();
     let told = |id: &str, name: &str| (id.to_owned(), format!("Hello, {name}!"));
-    assert_eq!(results, [told("same", "A"), told("call_1", "B"), told("call_2", "C"), told("call_3", "D")]);
+    assert_eq!(
+        results,
+        [
+            told("same", "A"),
+            told("call_1", "B"),
+            told("call_2", "C"),
+            told("call_3", "D")
+        ]
+    );
 }

@@ -30,7 +30,7 @@ async fn failing_once(fault: impl Into<Step>) -> (Stand, Duration) {
 
 #[tokio::test]
 async fn h_02_a_stream_that_breaks_after_output_is_taken_back_and_tried_again() {
-    let reply = || Reply::text(vec!["half an ", "answer"]).call("a", "greet", json!({}));
+    let reply = || Reply::text(["half an ", "answer"]).call("a", "greet", json!({}));
     for (fault, cause) in [
         (reply().error_event(4, ApiError::overloaded()), ErrorKind::Overloaded),
         (reply().cut(Position::Events(8), Close::EndOfBody), ErrorKind::Network),
@@ -50,26 +50,42 @@ async fn h_02_a_stream_that_breaks_after_output_is_taken_back_and_tried_again() 
 async fn h_02_what_was_said_is_retracted_before_the_retry_is_told() {
     let reply = Reply::text("half").call("a", "greet", json!({}));
     let (stand, _) = failing_once(reply.error_event(7, ApiError::overloaded())).await;
-    let kinds: Vec<_> = stand.log.events().iter().filter_map(|event| match event {
-        Event::Retracted { .. } => Some("retracted"),
-        Event::CallAbandoned { .. } => Some("abandoned"),
-        Event::Retrying { .. } => Some("retrying"),
-        _ => None,
-    }).collect();
+    let kinds: Vec<_> = stand
+        .log
+        .events()
+        .iter()
+        .filter_map(|event| match event {
+            Event::Retracted { .. } => Some("retracted"),
+            Event::CallAbandoned { .. } => Some("abandoned"),
+            Event::Retrying { .. } => Some("retrying"),
+            _ => None,
+        })
+        .collect();
     assert_eq!(kinds, ["retracted", "abandoned", "retrying"]);
 }
 
 #[tokio::test]
 async fn h_02_without_tries_left_the_partial_text_stays_partial_and_nothing_is_an_answer() {
-    let script = Script::new().then(Reply::text("half an answer").cut(Position::Events(5), Close::EndOfBody)).then(Reply::text("ok"));
+    let script = Script::new()
+        .then(Reply::text("half an answer").cut(Position::Events(5), Close::EndOfBody))
+        .then(Reply::text("ok"));
     let mut stand = Stand::with(script, &json!({"retry": {"max_retries": 0}}), spec()).await;
     let error = stand.turn("one").await.unwrap_err();
     assert_eq!((error.code, error.kind), ("http-stream-cut", ErrorKind::Network));
     assert_eq!(stand.log.fold().texts(), ["half an answer"]);
-    assert!(!stand.log.events().iter().any(|event| matches!(event, Event::Block { .. })));
+    assert!(
+        !stand
+            .log
+            .events()
+            .iter()
+            .any(|event| matches!(event, Event::Block { .. }))
+    );
     // A failed turn that nothing was answered in is not part of the conversation.
     assert_eq!(stand.turn("two").await.unwrap(), completed("ok"));
-    assert_eq!(stand.messages(1), json!([{"role": "user", "content": [{"type": "text", "text": "two"}]}]));
+    assert_eq!(
+        stand.messages(1),
+        json!([{"role": "user", "content": [{"type": "text", "text": "two"}]}])
+    );
 }
 
 #[tokio::test]
@@ -77,7 +93,9 @@ async fn h_04_the_answer_is_the_same_however_its_bytes_are_cut() {
     use capsule_fakes::Chunking;
     for size in [1, 2, 3, 7] {
         let reply = Reply::text("Grüße, 世界 🦀").call("a", "greet", json!({"name": "🦀"}));
-        let script = Script::new().then(reply.chunking(Chunking::Bytes(size))).then(Reply::text("ok"));
+        let script = Script::new()
+            .then(reply.chunking(Chunking::Bytes(size)))
+            .then(Reply::text("ok"));
         let mut stand = Stand::new(script).await;
         assert_eq!(stand.turn("go").await.unwrap(), completed("ok"));
         let fold = stand.log.fold();
@@ -124,7 +142,10 @@ async fn h_07_the_tries_end_with_the_budget() {
         stand.clock.pass_for_sleeper(MINUTE).await;
     }
     let error = stand.end(running).await.unwrap_err();
-    assert_eq!((error.code, stand.provider.requests().len()), ("anthropic-overloaded", 3));
+    assert_eq!(
+        (error.code, stand.provider.requests().len()),
+        ("anthropic-overloaded", 3)
+    );
 }
 
 #[tokio::test]
@@ -133,7 +154,10 @@ async fn what_will_fail_again_is_not_tried_again() {
         (Answer::error(401, "invalid x-api-key"), "anthropic-auth"),
         (Answer::error(400, "messages: nonsense"), "anthropic-bad-request"),
         (Answer::error(400, "Your credit balance is too low"), "anthropic-quota"),
-        (Answer::error(400, "prompt is too long: 210000 tokens > 200000 maximum"), "anthropic-context"),
+        (
+            Answer::error(400, "prompt is too long: 210000 tokens > 200000 maximum"),
+            "anthropic-context",
+        ),
         (Answer::error(404, "model: claude-test"), "anthropic-not-found"),
         (Answer::error(501, "no"), "anthropic-server"),
     ] {
@@ -166,7 +190,10 @@ async fn an_error_that_quotes_the_key_does_not_show_it() {
 
 #[tokio::test]
 async fn a_provider_that_falls_silent_is_given_up_after_the_idle_time_out() {
-    for fault in [Reply::text("late").hang(), Reply::text("late").stall(Position::Events(4))] {
+    for fault in [
+        Reply::text("late").hang(),
+        Reply::text("late").stall(Position::Events(4)),
+    ] {
         let settings = json!({"idle_timeout": "30s", "retry": {"max_retries": 0}});
         let mut stand = Stand::with(Script::new().then(fault), &settings, spec()).await;
         let running = stand.start("go", Cancel::new());

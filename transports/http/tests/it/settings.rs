@@ -14,13 +14,21 @@ fn schema(settings: &Value) -> Value {
 }
 
 fn error(settings: &Value) -> capsule_api::Error {
-    build(settings, Path::new("."), Arc::new(ManualClock::new())).err().unwrap()
+    build(settings, Path::new("."), Arc::new(ManualClock::new()))
+        .err()
+        .unwrap()
 }
 
 #[test]
 fn the_chosen_driver_says_what_is_required() {
-    assert_eq!(schema(&json!({"driver": "anthropic"}))["required"], json!(["driver", "api_key"]));
-    assert_eq!(schema(&json!({"driver": "cassette"}))["required"], json!(["driver", "tape"]));
+    assert_eq!(
+        schema(&json!({"driver": "anthropic"}))["required"],
+        json!(["driver", "api_key"])
+    );
+    assert_eq!(
+        schema(&json!({"driver": "cassette"}))["required"],
+        json!(["driver", "tape"])
+    );
     assert_eq!((descriptor().settings_schema)(None)["required"], json!(["driver"]));
 }
 
@@ -35,14 +43,20 @@ fn the_keys_of_every_linked_driver_are_known_so_that_the_driver_can_be_switched(
 #[test]
 fn a_driver_that_does_not_exist_is_told_with_the_nearest_name() {
     let error = error(&json!({"driver": "antropic"}));
-    assert_eq!(error.message, "no driver is called `antropic`; there are: anthropic, cassette");
+    assert_eq!(
+        error.message,
+        "no driver is called `antropic`; there are: anthropic, cassette"
+    );
     assert_eq!(error.hint, "Did you mean `anthropic`?");
 }
 
 #[test]
 fn a_key_that_is_missing_or_empty_is_told() {
     assert_eq!(error(&json!({"driver": "anthropic"})).code, "anthropic-key-missing");
-    assert_eq!(error(&json!({"driver": "anthropic", "api_key": " "})).code, "anthropic-key-missing");
+    assert_eq!(
+        error(&json!({"driver": "anthropic", "api_key": " "})).code,
+        "anthropic-key-missing"
+    );
     let odd = error(&json!({"driver": "anthropic", "api_key": "sk-\nsecret"}));
     assert!(!format!("{odd:?}").contains("secret"), "{odd:?}");
 }
@@ -53,5 +67,8 @@ async fn an_online_probe_reaches_the_endpoint_without_a_model_request() {
     let probe = stand.transport.probe(true).await;
     assert!(probe.usable.is_ok(), "{probe:?}");
     assert_eq!(probe.facts[0].1, format!("anthropic at {}", stand.provider.address()));
-    assert_eq!((stand.provider.requests().len(), stand.provider.other_requests().len()), (0, 1));
+    assert_eq!(
+        (stand.provider.requests().len(), stand.provider.other_requests().len()),
+        (0, 1)
+    );
 }

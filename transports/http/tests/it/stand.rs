@@ -31,7 +31,9 @@ impl Secrets for NoVariables {
 
     fn redact<'a>(&self, text: &'a str) -> Cow<'a, str> {
         let secrets = self.0.lock().unwrap();
-        let redacted = secrets.iter().fold(text.to_owned(), |text, secret| text.replace(secret.expose(), "[redacted]"));
+        let redacted = secrets.iter().fold(text.to_owned(), |text, secret| {
+            text.replace(secret.expose(), "[redacted]")
+        });
         redacted.into()
     }
 }
@@ -40,7 +42,11 @@ pub(crate) fn descriptor() -> &'static TransportDescriptor {
     Registry::<TransportDescriptor>::linked().unwrap().get("http").unwrap()
 }
 
-pub(crate) fn build(settings: &Value, base: &std::path::Path, clock: Arc<ManualClock>) -> Result<Box<dyn Transport>, Error> {
+pub(crate) fn build(
+    settings: &Value,
+    base: &std::path::Path,
+    clock: Arc<ManualClock>,
+) -> Result<Box<dyn Transport>, Error> {
     let schema = (descriptor().settings_schema)(Some(settings));
     let settings = Settings::new(settings.as_object().unwrap().clone(), &schema, base);
     let services = Services::new(clock, Arc::new(NoVariables::default()), Arc::new(Client));
@@ -79,7 +85,10 @@ impl Stand {
     pub(crate) async fn with(script: Script, extra: &Value, spec: ConversationSpec) -> Self {
         let provider = Provider::start(script).await.unwrap();
         let mut settings = json!({"driver": "anthropic", "endpoint": provider.url(), "api_key": "sk-dummy-key"});
-        settings.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
+        settings
+            .as_object_mut()
+            .unwrap()
+            .extend(extra.as_object().unwrap().clone());
         let clock = Arc::new(ManualClock::new());
         let transport = build(&settings, std::path::Path::new("."), clock.clone()).unwrap();
         let conversation = Some(transport.open(spec).await.unwrap());

@@ -30,7 +30,13 @@ impl ManualClock {
     pub(crate) async fn pass_for_sleeper(&self, within: Duration) -> Duration {
         let mut sleeping = self.sleeping.subscribe();
         let now = *self.passed.borrow();
-        let soon = |wakes: &Vec<Duration>| wakes.iter().copied().filter(|at| *at <= now + within).min();
+        let soon = |wakes: &Vec<Duration>| {
+            wakes
+                .iter()
+                .copied()
+                .filter(|at| *at > now && *at <= now + within)
+                .min()
+        };
         let wakes = {
             let wakes = sleeping.wait_for(|wakes| soon(wakes).is_some()).await.unwrap();
             soon(&wakes).unwrap()
