@@ -75,12 +75,24 @@ pub(crate) struct Checked {
     pub(crate) limits: Limits,
 }
 
-/// Looks up an environment variable.
-pub(crate) type EnvLookup<'a> = &'a (dyn Fn(&str) -> Option<String> + Send + Sync);
+impl Checked {
+    /// No grant at all.
+    pub(crate) fn nothing(limits: Limits) -> Self {
+        Self {
+            filesystem: Vec::new(),
+            env: Vec::new(),
+            limits,
+        }
+    }
+}
 
 impl Grants {
     /// Checks every grant and reports all that is wrong at once.
-    pub(crate) fn check(&self, env: EnvLookup<'_>, warnings: &mut Vec<Warning>) -> Result<Checked, Vec<Error>> {
+    pub(crate) fn check(
+        &self,
+        env: &dyn Fn(&str) -> Option<String>,
+        warnings: &mut Vec<Warning>,
+    ) -> Result<Checked, Vec<Error>> {
         let mut errors = self.limits.check();
         let mut guests = BTreeSet::new();
         let mut filesystem = Vec::new();
@@ -210,12 +222,16 @@ mod tests {
         let file = dir.path().join("file");
         fs::write(&file, "").unwrap();
         let missing = dir.path().join("missing");
+        let fifo = dir.path().join("fifo");
+        let (mode, kind) = (rustix::fs::Mode::RUSR, rustix::fs::FileType::Fifo);
+        rustix::fs::mknodat(rustix::fs::CWD, &fifo, kind, mode, 0).unwrap();
         let grants = Grants {
             filesystem: vec![
                 preopen(dir.path(), "/data"),
                 preopen(dir.path(), "/data/"),
                 preopen(&file, "/file"),
                 preopen(Path::new("/dev/null"), "/null"),
+                preopen(&fifo, "/fifo"),
                 preopen(&missing, "/missing"),
             ],
             env: vec!["API_*".into()],
@@ -234,6 +250,7 @@ mod tests {
                 format!("the grant of {dir} at `/data/`: another grant has the same `at`"),
                 format!("the grant of {dir}/file at `/file`: it is a file, not a directory"),
                 "the grant of /dev/null at `/null`: it is a device, not a directory".to_owned(),
+                format!("the grant of {dir}/fifo at `/fifo`: it is a FIFO, not a directory"),
                 format!(
                     "the grant of {dir}/missing at `/missing`: the directory cannot be found: No such file or directory (os error 2)"
                 ),

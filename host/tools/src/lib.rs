@@ -23,4 +23,4 @@ mod toolbox;
 pub use dispatch::Bindings;
 pub use grants::{Grants, Limits, Mode, Preopen};
 pub use source::ToolSource;
-pub use toolbox::{Options, Toolbox, Warning};
+pub use toolbox::{EnvLookup, Options, Toolbox, Warning};

@@ -8,7 +8,7 @@ use tokio::sync::RwLock;
 use crate::{
     codes,
     dispatch::{Bindings, Dispatch, Entry, Tools},
-    grants::Grants,
+    grants::{Checked, Grants},
     sandbox::{Sandbox, prepare_all},
     source::ToolSource,
 };
@@ -28,6 +28,9 @@ impl Warning {
     }
 }
 
+/// Looks up an environment variable.
+pub type EnvLookup = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
+
 /// Where loading gets what is not in the manifest.
 #[derive(Clone)]
 pub struct Options {
@@ -36,7 +39,7 @@ pub struct Options {
     /// Time, for deadlines and durations.
     pub clock: Arc<dyn Clock>,
     /// Looks up an environment variable that is granted.
-    pub env: Arc<dyn Fn(&str) -> Option<String> + Send + Sync>,
+    pub env: EnvLookup,
 }
 
 impl Default for Options {
@@ -87,10 +90,14 @@ impl Toolbox {
             Ok(checked) => checked,
             Err(more) => {
                 errors.extend(more);
-                return Err(errors);
+                // Without usable limits there is no sandbox to check the tools with.
+                if !grants.limits.check().is_empty() {
+                    return Err(errors);
+                }
+                Checked::nothing(grants.limits)
             }
         };
-        if sources.is_empty() {
+        if sources.is_empty() && errors.is_empty() {
             return Ok(Self {
                 tools: Arc::new(tools(Vec::new(), Arc::clone(&options.clock))),
                 sandbox: None,

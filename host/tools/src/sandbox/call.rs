@@ -43,6 +43,7 @@ impl Tool for ComponentTool {
     async fn execute(&self, arguments: Value, context: ToolContext) -> ToolReply {
         let limits = self.sandbox.grants.limits;
         let record = Arc::new(CallRecord::new());
+        let _over = CloseOnDrop(Arc::clone(&record));
         let ended = self.supervise(arguments, context, &record).await;
         reply::reply(&self.spec.name, ended, &record, &limits)
     }
@@ -101,6 +102,15 @@ async fn until(waiting: &mut watch::Receiver<bool>, wanted: bool) {
     if waiting.wait_for(|now| *now == wanted).await.is_err() {
         // The record outlives the call, so its sender is there; without one nothing would change any more.
         std::future::pending().await
+    }
+}
+
+/// Silences a guest whose call is over, whether it ended or was dropped.
+struct CloseOnDrop(Arc<CallRecord>);
+
+impl Drop for CloseOnDrop {
+    fn drop(&mut self) {
+        self.0.close();
     }
 }
 

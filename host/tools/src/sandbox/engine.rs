@@ -103,7 +103,7 @@ impl Drop for Ticker {
         self.shared.stop.store(true, Ordering::SeqCst);
         self.shared.notify();
         if let Some(thread) = self.thread.take() {
-            // It ends within one tick; a panic in it has nothing left to harm.
+            // It was just woken, so this does not wait; a panic in it has nothing left to harm.
             let _ = thread.join();
         }
     }
@@ -120,26 +120,23 @@ impl Shared {
     }
 
     fn tick(&self, engine: &Engine) {
+        let mut held = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
         let mut unused = 0;
         while !self.stop.load(Ordering::SeqCst) {
-            if unused >= LINGER {
-                self.rest();
-                unused = 0;
+            if unused < LINGER {
+                let waited = self.wake.wait_timeout(held, TICK);
+                held = waited.unwrap_or_else(PoisonError::into_inner).0;
+                engine.increment_epoch();
+                unused = if self.idle() { unused + 1 } else { 0 };
                 continue;
             }
-            thread::sleep(TICK);
-            engine.increment_epoch();
-            unused = if self.idle() { unused + 1 } else { 0 };
+            self.resting.store(true, Ordering::SeqCst);
+            while self.idle() {
+                held = self.wake.wait(held).unwrap_or_else(PoisonError::into_inner);
+            }
+            self.resting.store(false, Ordering::SeqCst);
+            unused = 0;
         }
-    }
-
-    fn rest(&self) {
-        let mut held = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
-        self.resting.store(true, Ordering::SeqCst);
-        while self.idle() {
-            held = self.wake.wait(held).unwrap_or_else(PoisonError::into_inner);
-        }
-        self.resting.store(false, Ordering::SeqCst);
     }
 }
 
@@ -149,5 +146,38 @@ pub(super) struct Ticking(Arc<Shared>);
 impl Drop for Ticking {
     fn drop(&mut self) {
         self.0.running.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_ticker_rests_without_calls_and_wakes_for_one() {
+        let ticker = Ticker::new(engine(&Limits::default()).unwrap()).unwrap();
+        let rests = || ticker.shared.resting.load(Ordering::SeqCst);
+        while !rests() {
+            thread::yield_now();
+        }
+        let call = ticker.start();
+        while rests() {
+            thread::yield_now();
+        }
+        drop(call);
+        while !rests() {
+            thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn the_largest_pool_can_be_reserved() {
+        let limits = Limits {
+            concurrent_calls: 1024,
+            memory: 4 << 30,
+            ..Limits::default()
+        };
+        assert!(limits.check().is_empty());
+        engine(&limits).unwrap();
     }
 }

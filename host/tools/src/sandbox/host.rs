@@ -87,24 +87,28 @@ impl Guest {
     fn stream(&self, kind: BlockKind, text: String) {
         let (before, after) = self.record.streamed(text.len());
         let call = self.context.call.clone();
-        if after <= self.stream_limit {
-            self.context.sink.record(RunEvent::Chunk { call, kind, text });
+        let event = if after <= self.stream_limit {
+            RunEvent::Chunk { call, kind, text }
         } else if before <= self.stream_limit {
-            let message = format!(
-                "call {call} streams more than {} bytes; the rest is dropped",
-                self.stream_limit
-            );
-            let code = codes::STREAM_CUT;
-            self.context.sink.record(RunEvent::Warning { code, message });
-        }
+            let limit = self.stream_limit;
+            RunEvent::Warning {
+                code: codes::STREAM_CUT,
+                message: format!("call {call} streams more than {limit} bytes; the rest is dropped"),
+            }
+        } else {
+            return;
+        };
+        self.record.report(|| self.context.sink.record(event));
     }
 
     fn progress(&self, progress: Progress) {
-        if let Some(sink) = &self.context.progress {
-            sink(progress.clone());
-        }
         let call = self.context.call.clone();
-        self.context.sink.record(RunEvent::Progress { call, progress });
+        self.record.report(|| {
+            if let Some(sink) = &self.context.progress {
+                sink(progress.clone());
+            }
+            self.context.sink.record(RunEvent::Progress { call, progress });
+        });
     }
 }
 

@@ -81,16 +81,16 @@ fn unmet(import: &str) -> Option<String> {
     }
 }
 
+/// Every import has a known name, so what fails here is an interface of another shape.
 fn refused(source: &ToolSource, cause: &wasmtime::Error) -> Error {
-    // The pool's own check happens here too; its messages speak of its limits.
     let chain: Vec<String> = cause.chain().map(ToString::to_string).collect();
-    let what = chain.join(": ");
-    let code = if what.contains("import") || what.contains("implementation") || what.contains("type") {
-        &codes::IMPORTS
-    } else {
-        &codes::POOL
-    };
-    source.error(code, what)
+    source.error(
+        &codes::IMPORTS,
+        format!(
+            "an import has another shape than this host offers: {}",
+            chain.join(": ")
+        ),
+    )
 }
 
 fn no_run(source: &ToolSource, engine: &Engine, kind: &types::Component) -> Error {

@@ -54,13 +54,13 @@ pub(crate) fn prepare_all(
     let next = AtomicUsize::new(0);
     let work = || {
         let mut done = Vec::new();
-        while let Some((at, source)) = {
+        loop {
             let at = next.fetch_add(1, Ordering::Relaxed);
-            sources.get(at).map(|source| (at, source))
-        } {
+            let Some(source) = sources.get(at) else {
+                return done;
+            };
             done.push((at, prepare(sandbox, source, cache.as_ref(), &say)));
         }
-        done
     };
     let threads = thread::available_parallelism().map_or(1, Into::into).min(sources.len());
     let mut all = thread::scope(|scope| {

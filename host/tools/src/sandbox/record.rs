@@ -46,6 +46,8 @@ pub(super) struct CallRecord {
     stdout: AtomicU64,
     streamed: AtomicU64,
     waiting: watch::Sender<bool>,
+    /// Whether the call may still be heard of: a guest that is being ended computes on until its next yield.
+    over: Mutex<bool>,
 }
 
 impl CallRecord {
@@ -57,6 +59,7 @@ impl CallRecord {
             stdout: AtomicU64::new(0),
             streamed: AtomicU64::new(0),
             waiting: watch::Sender::new(false),
+            over: Mutex::new(false),
         }
     }
 
@@ -104,6 +107,19 @@ impl CallRecord {
         (after - bytes as u64, after)
     }
 
+    /// Reports something, unless the call is over. What it does must not block.
+    pub(super) fn report(&self, report: impl FnOnce()) {
+        let over = self.over.lock().unwrap_or_else(PoisonError::into_inner);
+        if !*over {
+            report();
+        }
+    }
+
+    /// From now on, nothing is reported.
+    pub(super) fn close(&self) {
+        *self.over.lock().unwrap_or_else(PoisonError::into_inner) = true;
+    }
+
     /// Says whether the call waits for the caller: its deadline stops meanwhile.
     pub(super) fn set_waiting(&self, waiting: bool) {
         self.waiting.send_replace(waiting);
@@ -121,6 +137,15 @@ fn add(counter: &AtomicU64, bytes: usize) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nothing_is_heard_of_a_call_that_is_over() {
+        let (record, mut heard) = (CallRecord::new(), 0);
+        record.report(|| heard += 1);
+        record.close();
+        record.report(|| heard += 1);
+        assert_eq!(heard, 1);
+    }
 
     #[test]
     fn the_end_of_standard_error_is_kept() {

@@ -142,21 +142,14 @@ fn returned(name: &str, result: ToolResult, record: &CallRecord, limits: &Limits
 fn content(data: String, media_type: Option<&str>, limit: u64) -> (Content, Option<u64>) {
     let media = media_type.filter(|media| media.starts_with("image/") || media.starts_with("audio/"));
     // Half an image is none: over the limit, it is cut as the text that it is.
-    if let Some(media) = media.filter(|_| data.len() as u64 <= limit) {
-        if let Ok(bytes) = BASE64_STANDARD.decode(data.trim()) {
-            let media_type = media.to_owned();
-            let content = match media.starts_with("image/") {
-                true => Content::Image {
-                    media_type,
-                    data: bytes,
-                },
-                false => Content::Audio {
-                    media_type,
-                    data: bytes,
-                },
-            };
-            return (content, None);
-        }
+    let media = media.filter(|_| data.len() as u64 <= limit);
+    let decoded = media.and_then(|media| Some((media.to_owned(), BASE64_STANDARD.decode(data.trim()).ok()?)));
+    if let Some((media_type, data)) = decoded {
+        let content = match media_type.starts_with("image/") {
+            true => Content::Image { media_type, data },
+            false => Content::Audio { media_type, data },
+        };
+        return (content, None);
     }
     let (text, full_bytes) = cut(data, limit);
     (Content::Text(text), full_bytes)

@@ -111,11 +111,38 @@ fn unmet_imports_are_listed_with_what_would_meet_them() {
 
 #[test]
 fn an_import_of_another_shape_is_unmet_too() {
-    let component =
-        wat::parse_str(r#"(component (import "murmur:task/task@0.1.0" (instance (export "request-input" (func)))))"#);
-    // The export is looked for first, so give it one of any shape.
-    let capsule = Capsule::with("odd", component.unwrap());
-    assert_eq!(capsule.refusals()[0].0, "tool-export-missing");
+    let component = wat::parse_str(
+        r#"(component
+            (import "murmur:task/task@0.1.0" (instance (export "request-input" (func))))
+            (instance $run)
+            (export "murmur:tool/run@0.1.0" (instance $run)))"#,
+    );
+    let refusals = Capsule::with("odd", component.unwrap()).refusals();
+    let (code, message) = &refusals[0];
+    assert_eq!((refusals.len(), *code), (1, "tool-imports-unmet"));
+    let start = "tool `odd` (odd.wasm): an import has another shape than this host offers: ";
+    assert!(
+        message.starts_with(start) && message.contains("murmur:task/task@0.1.0"),
+        "{message}"
+    );
+}
+
+#[test]
+fn an_export_of_another_shape_is_missing() {
+    let component = wat::parse_str(r#"(component (instance $run) (export "murmur:tool/run@0.1.0" (instance $run)))"#);
+    let refusals = Capsule::with("odd", component.unwrap()).refusals();
+    let (code, message) = &refusals[0];
+    assert_eq!((refusals.len(), *code), (1, "tool-export-missing"));
+    let start = "tool `odd` (odd.wasm): its export `murmur:tool/run@0.1.0` has another shape: ";
+    assert!(message.starts_with(start), "{message}");
+}
+
+#[test]
+fn bad_grants_and_bad_tools_are_reported_together() {
+    let mut capsule = Capsule::with("empty", "");
+    capsule.grants.env.push("A*".into());
+    let codes: Vec<_> = capsule.refusals().into_iter().map(|(code, _)| code).collect();
+    assert_eq!(codes, ["tool-grant-env", "tool-not-a-component"]);
 }
 
 #[test]
@@ -167,7 +194,7 @@ fn a_schema_that_cannot_be_used_is_refused() {
 }
 
 #[test]
-fn a_fifo_in_a_component_s_place_does_not_hold_the_host() {
+fn what_is_not_a_file_is_refused_before_it_is_opened() {
     let mut capsule = Capsule::new();
     let path = capsule.directory("folder.wasm");
     capsule.sources.push(ToolSource::new("folder", &path));
