@@ -121,6 +121,16 @@ pub(crate) fn spin() -> Guest {
     guest("(loop $again (br $again)) unreachable")
 }
 
+/// Computes for about two seconds, then passes.
+pub(crate) fn computes() -> Guest {
+    guest(
+        "(local $left i64) (local.set $left (i64.const 2000000000))
+         (loop $again
+           (br_if $again (i64.ne (i64.const 0) (local.tee $left (i64.sub (local.get $left) (i64.const 1))))))
+         (call $ret (i32.const 0) (i32.const 64) (global.get $data))",
+    )
+}
+
 /// Takes memory until it gets no more, then gives up.
 pub(crate) fn balloon() -> Guest {
     guest("(loop $more (br_if $more (i32.ne (memory.grow (i32.const 16)) (i32.const -1)))) unreachable")
