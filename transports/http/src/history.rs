@@ -115,6 +115,7 @@ impl History {
         if content.is_empty() {
             return;
         }
+        self.close_open_calls();
         match self.messages.last_mut() {
             Some(Message::Assistant { content: paused }) => paused.append(&mut content),
             _ => self.messages.push(Message::Assistant { content }),
