@@ -7,6 +7,8 @@ use capsule_api::{
     Services, Wire, WireFormat, async_trait, http, timeout,
 };
 
+use futures_util::FutureExt as _;
+
 use crate::{
     assemble::{Assembler, cut},
     codes,
@@ -56,10 +58,13 @@ impl WireDriver {
                 Some(bytes) => decoding.bytes(&bytes, out)?,
                 None => {
                     decoding.end(out)?;
-                    break;
+                    return decoding.response();
                 }
             }
         }
+        // The end of the body is not waited for; but where it is here already, reading it lets the client use the connection again.
+        tokio::task::yield_now().await;
+        let _ = body.chunk().now_or_never();
         decoding.response()
     }
 

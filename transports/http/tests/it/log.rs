@@ -31,16 +31,11 @@ impl Log {
     }
 
     pub(crate) fn events(&self) -> Vec<Event> {
-        let events = self
-            .entries
-            .borrow()
-            .iter()
-            .filter_map(|entry| match entry {
-                Entry::Model(event) => Some(event.clone()),
-                Entry::Ran(_) => None,
-            })
-            .collect();
-        events
+        let model = |entry: &Entry| match entry {
+            Entry::Model(event) => Some(event.clone()),
+            Entry::Ran(_) => None,
+        };
+        self.entries.borrow().iter().filter_map(model).collect()
     }
 
     /// The last usage total that was reported.
