@@ -59,8 +59,15 @@ impl Log {
     }
 
     pub(crate) async fn wait_for(&self, found: impl Fn(&Entry) -> bool) {
+        self.wait_for_some(|entry| found(entry).then_some(())).await;
+    }
+
+    /// Waits for an entry of which `found` makes something.
+    pub(crate) async fn wait_for_some<T>(&self, found: impl Fn(&Entry) -> Option<T>) -> T {
         let mut entries = self.entries.subscribe();
-        entries.wait_for(|entries| entries.iter().any(&found)).await.unwrap();
+        let some = entries.wait_for(|entries| entries.iter().any(|entry| found(entry).is_some()));
+        let entries = some.await.unwrap();
+        entries.iter().find_map(found).unwrap()
     }
 
     pub(crate) fn record(&self, entry: Entry) {

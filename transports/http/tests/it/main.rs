@@ -4,7 +4,7 @@
 mod cancel;
 mod cassette;
 mod history;
-mod http;
+mod kit;
 mod log;
 mod loops;
 mod provider_faults;

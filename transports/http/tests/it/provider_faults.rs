@@ -7,8 +7,6 @@ use capsule_fakes::{Answer, ApiError, Close, Fault, Position, Reply, Script, Ste
 
 use crate::stand::{Stand, completed, spec};
 
-const MINUTE: Duration = Duration::from_secs(60);
-
 fn retries(stand: &Stand) -> Vec<(u32, ErrorKind)> {
     let events = stand.log.events().into_iter();
     events
@@ -23,7 +21,7 @@ fn retries(stand: &Stand) -> Vec<(u32, ErrorKind)> {
 async fn failing_once(fault: impl Into<Step>) -> (Stand, Duration) {
     let mut stand = Stand::new(Script::new().then(fault).then(Reply::text("whole"))).await;
     let running = stand.start("go", Cancel::new());
-    let waited = stand.clock.pass_for_sleeper(MINUTE).await;
+    let waited = stand.pass_retry(1).await;
     assert_eq!(stand.end(running).await.unwrap(), completed("whole"));
     (stand, waited)
 }
@@ -126,7 +124,7 @@ async fn h_07_retry_after_is_honoured_in_seconds_and_as_a_date_up_to_the_longest
     let (_, waited) = failing_once(date).await;
     assert!((30..=31).contains(&waited.as_secs()), "{waited:?}");
     let (_, waited) = failing_once(Answer::rate_limited(3600)).await;
-    assert_eq!(waited, MINUTE);
+    assert_eq!(waited, Duration::from_secs(60));
 }
 
 #[tokio::test]
@@ -138,8 +136,8 @@ async fn h_07_the_tries_end_with_the_budget() {
     )
     .await;
     let running = stand.start("go", Cancel::new());
-    for _ in 0..2 {
-        stand.clock.pass_for_sleeper(MINUTE).await;
+    for n in 1..=2 {
+        stand.pass_retry(n).await;
     }
     let error = stand.end(running).await.unwrap_err();
     assert_eq!(
@@ -204,7 +202,7 @@ async fn a_provider_that_falls_silent_is_given_up_after_the_idle_time_out() {
                 break stand.end(running).await.unwrap_err();
             }
             tokio::select! {
-                _ = stand.clock.pass_for_sleeper(MINUTE) => {}
+                _ = stand.clock.pass(Duration::from_secs(30)) => {}
                 () = tokio::task::yield_now() => {}
             }
         };

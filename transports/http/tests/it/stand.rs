@@ -1,18 +1,18 @@
 //! A transport on a scripted provider, and one conversation.
 
-use std::{borrow::Cow, sync::Arc};
+use std::{borrow::Cow, sync::Arc, time::Duration};
 
 use capsule_api::{
-    Cancel, Conversation, ConversationSpec, Error, Events, Input, Limits, NobodyThere, Outcome, Registry, ResumeState,
-    Secret, Secrets, Services, Settings, Transport, TransportDescriptor, TurnIo,
+    Cancel, Conversation, ConversationSpec, Error, Event, Events, Input, Limits, NobodyThere, Outcome, Registry,
+    ResumeState, Secret, Secrets, Services, Settings, Transport, TransportDescriptor, TurnIo,
     serde_json::{Value, json},
 };
 use capsule_fakes::{Provider, Script};
+use capsule_net::NetClient;
 use tokio::task::JoinHandle;
 
 use crate::{
-    http::Client,
-    log::{Log, Tools, catalogue},
+    log::{Entry, Log, Tools, catalogue},
     time::ManualClock,
 };
 
@@ -49,7 +49,8 @@ pub(crate) fn build(
 ) -> Result<Box<dyn Transport>, Error> {
     let schema = (descriptor().settings_schema)(Some(settings));
     let settings = Settings::new(settings.as_object().unwrap().clone(), &schema, base);
-    let services = Services::new(clock, Arc::new(NoVariables::default()), Arc::new(Client));
+    let http = Arc::new(NetClient::new(clock.clone()));
+    let services = Services::new(clock, Arc::new(NoVariables::default()), http);
     (descriptor().build)(settings, services)
 }
 
@@ -132,6 +133,17 @@ impl Stand {
 
     pub(crate) fn resume_state(&self) -> Option<ResumeState> {
         self.conversation.as_ref().unwrap().resume_state()
+    }
+
+    /// Waits until the `n`th retry of the turn is told, from 1, and lets its delay pass. Returns the delay.
+    pub(crate) async fn pass_retry(&self, n: u32) -> Duration {
+        let delay = |entry: &Entry| match entry {
+            Entry::Model(Event::Retrying { attempt, after, .. }) if *attempt == n => Some(*after),
+            _ => None,
+        };
+        let after = self.log.wait_for_some(delay).await;
+        self.clock.pass(after).await;
+        after
     }
 
     /// The messages of the provider's request `n`, from 0.
