@@ -1,1 +1,52 @@
-//! The capsule command line, as a library with main().
+//! The `capsule` command line as a library.
+//!
+//! A program with plugins of its own names them and calls [`main`]:
+//!
+//! ```ignore
+//! use my_transport as _;
+//!
+//! fn main() -> std::process::ExitCode {
+//!     capsule::main()
+//! }
+//! ```
+//!
+//! From the manifest to the sandbox: `assemble` reads the manifest, loads the tools and builds the transport; `commands` runs what was
+//! asked; `view` shows the task's log.
+#![warn(missing_docs)]
+
+mod args;
+mod assemble;
+mod catalog;
+mod commands;
+mod exit;
+mod failure;
+mod links;
+mod signals;
+mod view;
+
+use std::{io, process::ExitCode};
+
+use clap::Parser as _;
+use tracing_subscriber::EnvFilter;
+
+pub use assemble::{Assembled, Choice, assemble};
+pub use catalog::{error_table, transports};
+pub use failure::Failure;
+
+/// Runs the command line of this process to its exit code.
+pub fn main() -> ExitCode {
+    let cli = args::Cli::parse();
+    let filter = EnvFilter::try_from_env("CAPSULE_LOG").unwrap_or_else(|_| EnvFilter::new("off"));
+    // Set once per process; a host program that has its own subscriber keeps it.
+    let _ = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(io::stderr)
+        .try_init();
+    match commands::execute(cli.command) {
+        Ok(code) => code,
+        Err(failure) => {
+            failure.show(&mut anstream::stderr());
+            failure.exit_code()
+        }
+    }
+}

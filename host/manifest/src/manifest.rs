@@ -46,12 +46,12 @@ pub struct ToolEntry {
     pub description: Option<String>,
     /// JSON Schema of the arguments; else the component's own.
     pub input_schema: Option<Value>,
-    /// Scheduling hints.
+    /// Scheduling hints; else the component's own.
     #[serde(default, deserialize_with = "annotations")]
-    pub annotations: Annotations,
+    pub annotations: Option<Annotations>,
 }
 
-fn annotations<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Annotations, D::Error> {
+fn annotations<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Annotations>, D::Error> {
     #[derive(Deserialize)]
     #[serde(deny_unknown_fields)]
     struct Keys {
@@ -61,7 +61,7 @@ fn annotations<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Anno
         exclusive: bool,
     }
     let Keys { read_only, exclusive } = Keys::deserialize(deserializer)?;
-    Ok(Annotations { read_only, exclusive })
+    Ok(Some(Annotations { read_only, exclusive }))
 }
 
 /// What the tools may do; all else is denied.

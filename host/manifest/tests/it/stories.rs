@@ -52,10 +52,10 @@ fn a_whole_manifest_is_read() {
     );
     assert_eq!(
         tool.annotations,
-        Annotations {
+        Some(Annotations {
             read_only: true,
             exclusive: false
-        }
+        })
     );
     let grants = &manifest.capabilities;
     assert_eq!(

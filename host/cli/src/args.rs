@@ -1,0 +1,151 @@
+//! The command line's words.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// Runs packaged AI agents: a manifest and sandboxed tools, on any transport.
+#[derive(Debug, Parser)]
+#[command(name = "capsule", version, max_term_width = 100)]
+#[command(after_help = "Examples:\n  \
+    capsule new my-agent && capsule run my-agent\n  \
+    capsule run my-agent -t 'What changed since yesterday?'\n  \
+    capsule tool call hello '{\"name\": \"Ada\"}' --capsule my-agent\n\n\
+    CAPSULE_LOG=debug shows what the host does; NO_COLOR turns colours off.")]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run one task: the answer on stdout, everything else on stderr
+    Run(Box<Run>),
+    /// List a capsule's tools, or call one without a model
+    Tool(Tool),
+    /// Show the transports and drivers of this program, and whether each could run here
+    Transports(Transports),
+    /// Make a new capsule that runs at once
+    New(New),
+    /// Print the JSON Schema of capsule.yaml
+    Schema,
+    /// Say what an error code means and what to do
+    Explain(Explain),
+}
+
+/// Which capsule, and what of its manifest to change for this run.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct Selection {
+    /// Run on this transport instead of the manifest's
+    #[arg(long, value_name = "NAME")]
+    pub(crate) transport: Option<String>,
+    /// Ask for this model
+    #[arg(long, value_name = "MODEL")]
+    pub(crate) model: Option<String>,
+    /// Use this driver; short for --set inference.driver=NAME
+    #[arg(long, value_name = "NAME")]
+    pub(crate) driver: Option<String>,
+    /// Override a key of the manifest; may be repeated
+    #[arg(long = "set", value_name = "KEY.PATH=VALUE")]
+    pub(crate) set: Vec<String>,
+}
+
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  \
+    capsule run plugins/capsules/hello\n  \
+    capsule run -t 'Summarise notes/today.md'\n  \
+    echo 'Summarise notes/today.md' | capsule run my-agent\n  \
+    capsule run my-agent --transport claude --json -t 'Say hello' | jq -r 'select(.kind == \"call_end\").name'\n  \
+    capsule run my-agent --continue release -t 'And what is still open?'\n\n\
+    Exit codes: 0 completed, 1 failed, 2 usage or manifest, 3 no transport could run, 4 cancelled,\n\
+    5 a limit was reached, 6 refused or truncated by the model, 130 Ctrl-C, 143 SIGTERM.")]
+pub(crate) struct Run {
+    /// The capsule's directory or manifest
+    #[arg(value_name = "DIR|FILE", default_value = ".")]
+    pub(crate) path: PathBuf,
+    /// The task; `-` reads it from stdin
+    #[arg(short = 't', long = "task", value_name = "TEXT|-")]
+    pub(crate) task: Option<String>,
+    #[command(flatten)]
+    pub(crate) selection: Selection,
+    /// Keep the conversation under this name, and go on with it
+    #[arg(long = "continue", value_name = "CONTEXT")]
+    pub(crate) context: Option<String>,
+    /// Print every event as a JSON line on stdout
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Write the trace here instead of beside the run's state
+    #[arg(long, value_name = "FILE")]
+    pub(crate) trace: Option<PathBuf>,
+    /// Say what would run, and run nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Tool {
+    #[command(subcommand)]
+    pub(crate) command: ToolCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ToolCommand {
+    /// The catalogue as models see it
+    #[command(after_help = "Example:\n  capsule tool list --capsule plugins/capsules/hello")]
+    List {
+        /// The capsule's directory or manifest
+        #[arg(long, value_name = "DIR|FILE", default_value = ".")]
+        capsule: PathBuf,
+        /// Print it as JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// One call without a model; a failed tool exits 1
+    #[command(
+        after_help = "Example:\n  capsule tool call hello '{\"name\": \"Ada\"}' --capsule plugins/capsules/hello"
+    )]
+    Call {
+        /// The tool
+        name: String,
+        /// Its arguments as a JSON object; `-` reads them from stdin
+        #[arg(value_name = "JSON|-", default_value = "{}")]
+        arguments: String,
+        /// The capsule's directory or manifest
+        #[arg(long, value_name = "DIR|FILE", default_value = ".")]
+        capsule: PathBuf,
+        /// Print the whole reply as JSON
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+#[derive(Args, Debug)]
+#[command(after_help = "Example:\n  capsule transports --json")]
+pub(crate) struct Transports {
+    /// Print them as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Args, Debug)]
+#[command(after_help = "Example:\n  capsule new my-agent && capsule run my-agent")]
+pub(crate) struct New {
+    /// The capsule's name, and the directory it is made in: lower-case letters, digits and `-`
+    pub(crate) name: String,
+    /// What to begin with
+    #[arg(long, value_enum, default_value_t = Template::Hello)]
+    pub(crate) template: Template,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum Template {
+    /// Two sandboxed tools and a recorded conversation; runs without a key
+    Hello,
+}
+
+#[derive(Args, Debug)]
+#[command(after_help = "Example:\n  capsule explain manifest-invalid")]
+pub(crate) struct Explain {
+    /// The code, as an error shows it
+    pub(crate) code: String,
+}

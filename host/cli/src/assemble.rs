@@ -1,0 +1,231 @@
+//! From a manifest to an agent that takes tasks: manifest, tools, transport.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use capsule_api::{
+    Caller, Cancel, Catalogue, Clock, Error, RunSink, Secrets, Services, SystemClock, ToolDispatch, TransportDescriptor,
+};
+use capsule_manifest::{EnvSecrets, Loaded, Options, Override, ToolEntry};
+use capsule_session::{Agent, CapsuleInfo, Places, Prompting, Toolkit};
+use capsule_tools::{Bindings, Grants, Limits, Mode, Preopen, ToolSource, Toolbox};
+
+use crate::{Failure, args::Selection, catalog, links};
+
+/// How long guests may take to end when the program does.
+const SANDBOX_GRACE: Duration = Duration::from_secs(2);
+
+/// What to run, and what of its manifest to change.
+#[derive(Clone, Debug, Default)]
+pub struct Choice {
+    /// The capsule's directory or manifest.
+    pub path: PathBuf,
+    /// The transport in place of the manifest's.
+    pub transport: Option<String>,
+    /// The model in place of the manifest's.
+    pub model: Option<String>,
+    /// Other keys in place of the manifest's.
+    pub overrides: Vec<Override>,
+}
+
+impl Choice {
+    /// A capsule as its manifest has it.
+    pub fn of(path: impl Into<PathBuf>) -> Self {
+        Self {
+            path: path.into(),
+            ..Self::default()
+        }
+    }
+
+    pub(crate) fn with(path: &Path, selection: &Selection) -> Result<Self, Failure> {
+        let mut overrides = selection
+            .set
+            .iter()
+            .map(|set| Override::parse(set))
+            .collect::<Result<Vec<_>, _>>()?;
+        if let Some(driver) = &selection.driver {
+            overrides.push(Override::of_flag("--driver", &["inference", "driver"], driver));
+        }
+        let (transport, model) = (selection.transport.clone(), selection.model.clone());
+        Ok(Self {
+            path: path.to_owned(),
+            transport,
+            model,
+            overrides,
+        })
+    }
+
+    fn load(&self) -> Result<Loaded, Failure> {
+        let transports = catalog::transports()?;
+        if let Some(name) = &self.transport {
+            transports.get(name)?;
+        }
+        let mut options = Options::new(&transports, links::DEFAULT_TRANSPORT);
+        options.transport = self.transport.as_deref();
+        options.model = self.model.as_deref();
+        options.overrides = &self.overrides;
+        Ok(capsule_manifest::load(&self.path, &options)?)
+    }
+}
+
+/// A capsule's tools, loaded, without a transport.
+pub(crate) struct Equipped {
+    pub(crate) loaded: Loaded,
+    pub(crate) toolbox: Arc<Toolbox>,
+    pub(crate) places: Places,
+    pub(crate) clock: Arc<dyn Clock>,
+}
+
+/// A capsule on its transport, ready to take tasks.
+pub struct Assembled {
+    /// Takes tasks.
+    pub agent: Agent,
+    /// The manifest.
+    pub loaded: Loaded,
+    /// Where its runs keep their files.
+    pub places: Places,
+    /// What was survived on the way here, as code and message.
+    pub warnings: Vec<(&'static str, String)>,
+    toolbox: Arc<Toolbox>,
+}
+
+/// Reads the manifest and loads the tools. Blocks.
+pub(crate) fn equip(choice: &Choice) -> Result<Equipped, Failure> {
+    let loaded = choice.load()?;
+    let places = Places::of(&loaded.manifest.name, |name| std::env::var_os(name));
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let sources: Vec<_> = loaded
+        .manifest
+        .tools
+        .iter()
+        .map(|entry| source(&loaded, entry))
+        .collect();
+    let mut options = capsule_tools::Options::default();
+    options.cache_dir = Some(places.component_cache().to_owned());
+    options.clock = clock.clone();
+    let toolbox = Toolbox::load(&sources, &grants(&loaded), &options).map_err(Failure::Tools)?;
+    Ok(Equipped {
+        loaded,
+        toolbox: Arc::new(toolbox),
+        places,
+        clock,
+    })
+}
+
+/// Reads the manifest, loads the tools, builds the transport. Blocks; call it outside a runtime.
+///
+/// # Errors
+/// What is wrong with the manifest, the tools, or the transport's settings.
+pub fn assemble(choice: &Choice) -> Result<Assembled, Failure> {
+    let Equipped {
+        loaded,
+        toolbox,
+        places,
+        clock,
+    } = equip(choice)?;
+    let transports = catalog::transports()?;
+    let descriptor = transports.get(&loaded.selected)?;
+    let chosen = loaded.settings(&transports)?;
+    let secrets: Arc<dyn Secrets> = Arc::new(EnvSecrets::new(&loaded.base));
+    let http = Arc::new(capsule_net::NetClient::new(clock.clone()));
+    let services = Services::new(clock, secrets.clone(), http);
+    let prompting = Prompting {
+        model: chosen.model(&*secrets)?,
+        system_prompt: chosen.system_prompt(&*secrets)?,
+        limits: chosen.limits,
+    };
+    let redacted = |error: Error| error.map_text(|text| secrets.redact(text).into_owned());
+    let transport = (descriptor.build)(chosen.settings.clone(), services.clone()).map_err(redacted)?;
+    let warnings = toolbox
+        .warnings()
+        .iter()
+        .map(|warning| (warning.code, warning.message.clone()))
+        .collect();
+    let capsule = CapsuleInfo {
+        name: loaded.manifest.name.clone(),
+        version: loaded.manifest.version.to_string(),
+    };
+    let toolkit: Arc<dyn Toolkit> = Arc::new(Tools(toolbox.clone()));
+    let agent = Agent {
+        capsule,
+        descriptor,
+        transport,
+        toolkit,
+        prompting,
+        services,
+    };
+    Ok(Assembled {
+        agent,
+        loaded,
+        places,
+        warnings,
+        toolbox,
+    })
+}
+
+impl Assembled {
+    /// The transport's descriptor.
+    pub fn descriptor(&self) -> &'static TransportDescriptor {
+        self.agent.descriptor
+    }
+
+    /// Ends the sandbox. Blocks; call it outside a runtime.
+    pub fn shut_down(self) {
+        let Self { agent, toolbox, .. } = self;
+        drop(agent);
+        put_away(toolbox);
+    }
+}
+
+/// Ends the sandbox, unless a call that outlives its turn still holds it; the process then ends with it.
+pub(crate) fn put_away(toolbox: Arc<Toolbox>) {
+    if let Some(toolbox) = Arc::into_inner(toolbox) {
+        toolbox.shut_down(SANDBOX_GRACE);
+    }
+}
+
+struct Tools(Arc<Toolbox>);
+
+impl Toolkit for Tools {
+    fn catalogue(&self) -> Arc<Catalogue> {
+        self.0.catalogue().clone()
+    }
+
+    fn bind(&self, sink: Arc<dyn RunSink>, caller: Arc<dyn Caller>, cancel: Cancel) -> Arc<dyn ToolDispatch> {
+        self.0.dispatch(Bindings { sink, caller, cancel })
+    }
+}
+
+fn source(loaded: &Loaded, entry: &ToolEntry) -> ToolSource {
+    let mut source = ToolSource::new(&entry.name, loaded.path(&entry.component));
+    source.description.clone_from(&entry.description);
+    source.input_schema.clone_from(&entry.input_schema);
+    source.annotations = entry.annotations;
+    source
+}
+
+fn grants(loaded: &Loaded) -> Grants {
+    let declared = &loaded.manifest.capabilities;
+    let preopen = |grant: &capsule_manifest::DirectoryGrant| Preopen {
+        host: loaded.path(&grant.path),
+        guest: grant.at.clone(),
+        mode: match grant.mode {
+            capsule_manifest::Mode::ReadOnly => Mode::Ro,
+            capsule_manifest::Mode::ReadWrite => Mode::Rw,
+        },
+    };
+    let limits = declared.limits;
+    Grants {
+        filesystem: declared.filesystem.iter().map(preopen).collect(),
+        env: declared.env.allow.clone(),
+        limits: Limits {
+            memory: limits.memory.0,
+            deadline: limits.deadline.0,
+            output: limits.output.0,
+            concurrent_calls: limits.concurrent_calls,
+        },
+    }
+}

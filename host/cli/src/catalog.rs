@@ -1,0 +1,75 @@
+//! What this program has linked: transports, drivers, and every error code there is.
+
+use capsule_api::{Code, DriverDescriptor, Error, Registry, TransportDescriptor};
+
+/// The linked transports.
+///
+/// # Errors
+/// None is linked, or two share a name.
+pub fn transports() -> Result<Registry<TransportDescriptor>, Error> {
+    Registry::linked()
+}
+
+/// The linked drivers.
+pub(crate) fn drivers() -> Result<Registry<DriverDescriptor>, Error> {
+    Registry::linked()
+}
+
+/// Every code that this program may show, by owner: the host's own crates first, then each plugin.
+pub(crate) fn codes() -> Result<Vec<(String, &'static Code)>, Error> {
+    let own: [(&str, &[&'static Code]); 7] = [
+        ("command line", crate::failure::codes::ALL),
+        ("registry", capsule_api::registry_codes::ALL),
+        ("settings", capsule_api::settings_codes::ALL),
+        ("manifest", capsule_manifest::codes::ALL),
+        ("tools", capsule_tools::codes::ALL),
+        ("session", capsule_session::codes::ALL),
+        ("network", capsule_net::codes::ALL),
+    ];
+    let mut all = Vec::new();
+    for (owner, codes) in own {
+        all.extend(codes.iter().map(|code| (owner.to_owned(), *code)));
+    }
+    for transport in transports()?.iter() {
+        all.extend(
+            transport
+                .codes
+                .iter()
+                .map(|code| (format!("transport {}", transport.name), *code)),
+        );
+    }
+    for driver in drivers()?.iter() {
+        all.extend(
+            driver
+                .codes
+                .iter()
+                .map(|code| (format!("driver {}", driver.name), *code)),
+        );
+    }
+    Ok(all)
+}
+
+/// The table of `docs/errors.md`.
+///
+/// # Errors
+/// As for [`transports`].
+pub fn error_table() -> Result<String, Error> {
+    let mut table = String::new();
+    let mut last = String::new();
+    for (owner, code) in codes()? {
+        if owner != last {
+            table.push_str(&format!(
+                "\n## {owner}\n\n| code | kind | what happened | what to do |\n|---|---|---|---|\n"
+            ));
+            last = owner;
+        }
+        let escape = |text: &str| text.replace('|', "\\|");
+        let (meaning, remedy) = (escape(code.meaning), escape(code.remedy));
+        table.push_str(&format!(
+            "| `{}` | {} | {meaning} | {remedy} |\n",
+            code.id,
+            code.kind.as_str()
+        ));
+    }
+    Ok(table)
+}

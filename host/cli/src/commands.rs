@@ -1,0 +1,45 @@
+//! One file a command.
+
+mod explain;
+mod new;
+mod run;
+mod schema;
+mod tool;
+mod transports;
+
+use std::process::ExitCode;
+
+use tokio::runtime::{Builder, Runtime};
+
+use crate::{Failure, args::Command, failure};
+
+/// How long a thread that is stuck in the file system may hold up the end of the program.
+const RUNTIME_GRACE: std::time::Duration = std::time::Duration::from_millis(500);
+
+pub(crate) fn execute(command: Command) -> Result<ExitCode, Failure> {
+    match command {
+        Command::Run(run) => run::run(&run),
+        Command::Tool(tool) => tool::tool(tool.command),
+        Command::Transports(transports) => transports::transports(&transports),
+        Command::New(new) => new::new(&new),
+        Command::Schema => schema::schema(),
+        Command::Explain(explain) => explain::explain(&explain),
+    }
+}
+
+/// Runs `work` on a runtime that ends with it.
+fn on_runtime<T>(work: impl Future<Output = T>) -> Result<T, Failure> {
+    let runtime = runtime()?;
+    let done = runtime.block_on(work);
+    runtime.shutdown_timeout(RUNTIME_GRACE);
+    Ok(done)
+}
+
+fn runtime() -> Result<Runtime, Failure> {
+    let built = Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .thread_name("capsule")
+        .build();
+    built.map_err(|error| failure::internal("start the runtime", &error).into())
+}

@@ -1,0 +1,157 @@
+//! `capsule run`: one task.
+
+use std::{
+    io::{self, IsTerminal as _, Read as _},
+    path::PathBuf,
+    process::ExitCode,
+};
+
+use capsule_api::{Error, Input};
+use capsule_manifest::Capture as Captured;
+use capsule_session::{Capture, KeptContext, Report, RunPlace, Task, TraceWriter};
+
+use super::on_runtime;
+use crate::{
+    Assembled, Choice, Failure,
+    args::Run,
+    assemble, exit, failure,
+    signals::{Signal, Signals},
+    view,
+};
+
+/// A task longer than this is not a task.
+const MAX_TASK: u64 = 16 << 20;
+
+pub(crate) fn run(args: &Run) -> Result<ExitCode, Failure> {
+    let choice = Choice::with(&args.path, &args.selection)?;
+    let assembled = assemble(&choice)?;
+    if args.dry_run {
+        let probe = on_runtime(assembled.agent.transport.probe(false))?;
+        view::plan(&assembled, &probe)?;
+        assembled.shut_down();
+        return Ok(ExitCode::SUCCESS);
+    }
+    let input = Input::text(task_text(args, assembled.loaded.manifest.task.as_deref())?);
+    let done = on_runtime(one_task(&assembled, args, input));
+    assembled.shut_down();
+    done?
+}
+
+/// The task: `-t`, else the manifest's, else standard input where that is no terminal.
+fn task_text(args: &Run, declared: Option<&str>) -> Result<String, Failure> {
+    let text = match (args.task.as_deref(), declared) {
+        (Some("-"), _) => read_stdin()?,
+        (Some(text), _) | (None, Some(text)) => text.to_owned(),
+        (None, None) if !io::stdin().is_terminal() => read_stdin()?,
+        (None, None) => String::new(),
+    };
+    if text.trim().is_empty() {
+        let message =
+            "there is no task: give one with `-t TEXT`, on standard input (`-t -`), or as `task:` in the manifest";
+        return Err(Failure::usage(message));
+    }
+    Ok(text)
+}
+
+fn read_stdin() -> Result<String, Failure> {
+    let mut text = String::new();
+    let read = io::stdin().lock().take(MAX_TASK + 1).read_to_string(&mut text);
+    read.map_err(|error| Failure::usage(format!("the task on standard input cannot be read: {error}")))?;
+    if text.len() as u64 > MAX_TASK {
+        return Err(Failure::usage("the task on standard input is longer than 16 MiB"));
+    }
+    Ok(text)
+}
+
+async fn one_task(assembled: &Assembled, args: &Run, input: Input) -> Result<ExitCode, Failure> {
+    let agent = &assembled.agent;
+    let task = Task::new(&agent.services);
+    let mut lost = Vec::new();
+    let place = place(assembled, args, &task)?;
+    let trace = start_trace(assembled, args, &task).unwrap_or_else(|error| {
+        lost.push(error);
+        None
+    });
+    let trace_path = trace.as_ref().map(|(_, path)| path.clone());
+    let signals = Signals::cancel(task.cancel.clone())?;
+
+    let secrets = agent.services.secrets.clone();
+    let shown = tokio::spawn(view::follow(
+        task.log.reader(),
+        task.log.task().to_owned(),
+        args.json,
+        secrets.clone(),
+    ));
+    let traced = trace.map(|(writer, _)| {
+        let (id, capture) = (task.log.task().to_owned(), capture(assembled));
+        tokio::spawn(writer.follow(task.log.reader(), id, capture, secrets))
+    });
+    let report = agent.run(&task, input, place).await;
+
+    if let Some(traced) = traced {
+        lost.extend(traced.await.unwrap_or_else(|panic| Err(panicked(&panic))).err());
+    }
+    lost.extend(report.not_kept.clone());
+    lost.extend(shown.await.unwrap_or_else(|panic| Err(panicked(&panic))).err());
+    finish(
+        assembled,
+        args,
+        &report,
+        Ending {
+            lost,
+            trace_path,
+            signal: signals.seen(),
+        },
+    )
+}
+
+struct Ending {
+    /// What should have been kept or shown and is not.
+    lost: Vec<Error>,
+    trace_path: Option<PathBuf>,
+    signal: Option<Signal>,
+}
+
+fn finish(assembled: &Assembled, args: &Run, report: &Report, ending: Ending) -> Result<ExitCode, Failure> {
+    let warnings = if args.json { &[][..] } else { &assembled.warnings[..] };
+    let trace_path = ending.trace_path.filter(|_| ending.lost.is_empty());
+    view::summary(report, warnings, trace_path.as_deref());
+    for error in &ending.lost {
+        // The run is over; if standard error is gone too, the exit code still says it.
+        let _ = failure::show_error(error, &mut anstream::stderr());
+    }
+    Ok(exit::of_run(&report.outcome, ending.signal, ending.lost.is_empty()))
+}
+
+fn place(assembled: &Assembled, args: &Run, task: &Task) -> Result<RunPlace, Failure> {
+    let context = args
+        .context
+        .as_deref()
+        .map(|name| KeptContext::open(&assembled.places, name))
+        .transpose()?;
+    let run_dir = assembled.places.make_run_dir(task.log.task())?;
+    Ok(RunPlace { run_dir, context })
+}
+
+fn capture(assembled: &Assembled) -> Capture {
+    match assembled.loaded.manifest.trace.capture {
+        Captured::None => Capture::None,
+        Captured::Summary => Capture::Summary,
+        Captured::Content => Capture::Content,
+    }
+}
+
+fn start_trace(assembled: &Assembled, args: &Run, task: &Task) -> Result<Option<(TraceWriter, PathBuf)>, Error> {
+    if capture(assembled) == Capture::None {
+        return Ok(None);
+    }
+    let path = match &args.trace {
+        Some(path) => path.clone(),
+        None => assembled.places.make_run_state(task.log.task())?.join("trace.jsonl"),
+    };
+    Ok(Some((TraceWriter::create(&path)?, path)))
+}
+
+fn panicked(error: &tokio::task::JoinError) -> Error {
+    failure::internal("finish a part of the host", &io::Error::other(error.to_string()))
+}

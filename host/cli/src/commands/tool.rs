@@ -1,0 +1,163 @@
+//! `capsule tool`: the catalogue, and one call without a model.
+
+use std::{
+    io::{self, Read as _, Write as _},
+    path::Path,
+    process::ExitCode,
+    sync::Arc,
+};
+
+use anstyle::Style;
+use capsule_api::{Annotations, CallId, Cancel, Content, NobodyThere, RunEvent, RunSink, ToolCall, ToolReply};
+use capsule_tools::Bindings;
+use serde_json::{Value, json};
+
+use super::on_runtime;
+use crate::{
+    Choice, Failure,
+    args::ToolCommand,
+    assemble::{self, Equipped},
+    exit, failure,
+    signals::Signals,
+    view::plain,
+};
+
+pub(crate) fn tool(command: ToolCommand) -> Result<ExitCode, Failure> {
+    match command {
+        ToolCommand::List { capsule, json } => list(&capsule, json),
+        ToolCommand::Call {
+            name,
+            arguments,
+            capsule,
+            json,
+        } => call(&capsule, &name, &arguments, json),
+    }
+}
+
+fn list(capsule: &Path, as_json: bool) -> Result<ExitCode, Failure> {
+    let equipped = assemble::equip(&Choice::of(capsule))?;
+    let written = if as_json {
+        list_json(&equipped)
+    } else {
+        list_text(&equipped)
+    };
+    assemble::put_away(equipped.toolbox);
+    written.map_err(|error| failure::output(&error))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn list_json(equipped: &Equipped) -> io::Result<()> {
+    let tools = equipped.toolbox.catalogue().tools.iter().map(|tool| {
+        let Annotations { read_only, exclusive } = tool.annotations;
+        json!({
+            "name": tool.name,
+            "alias": tool.alias,
+            "description": tool.description,
+            "input_schema": tool.input_schema,
+            "annotations": {"read_only": read_only, "exclusive": exclusive},
+        })
+    });
+    let tools: Vec<_> = tools.collect();
+    writeln!(io::stdout().lock(), "{:#}", json!({ "tools": tools }))
+}
+
+fn list_text(equipped: &Equipped) -> io::Result<()> {
+    let mut out = anstream::stdout().lock();
+    let (bold, dim) = (Style::new().bold(), Style::new().dimmed());
+    for tool in &equipped.toolbox.catalogue().tools {
+        writeln!(out, "{bold}{}{bold:#}", tool.name)?;
+        writeln!(out, "  {}", plain(&tool.description))?;
+        writeln!(out, "  {dim}{}{dim:#}", plain(&tool.input_schema.to_string()))?;
+    }
+    Ok(())
+}
+
+fn call(capsule: &Path, name: &str, arguments: &str, as_json: bool) -> Result<ExitCode, Failure> {
+    let arguments = read_arguments(arguments)?;
+    let equipped = assemble::equip(&Choice::of(capsule))?;
+    let done = on_runtime(one_call(&equipped, name, arguments));
+    assemble::put_away(equipped.toolbox);
+    let (reply, signal) = done??;
+    let written = if as_json { show_json(&reply) } else { show_text(&reply) };
+    written.map_err(|error| failure::output(&error))?;
+    Ok(match signal {
+        Some(signal) => ExitCode::from(signal.exit_code()),
+        None if reply.is_error() => ExitCode::from(exit::FAILED),
+        None => ExitCode::SUCCESS,
+    })
+}
+
+type Called = (ToolReply, Option<crate::signals::Signal>);
+
+async fn one_call(equipped: &Equipped, name: &str, arguments: Value) -> Result<Called, Failure> {
+    let cancel = Cancel::new();
+    let signals = Signals::cancel(cancel.clone())?;
+    let sink: Arc<dyn RunSink> = Arc::new(ToStderr);
+    let dispatch = equipped.toolbox.dispatch(Bindings {
+        sink,
+        caller: Arc::new(NobodyThere),
+        cancel,
+    });
+    let reply = dispatch
+        .call(ToolCall::new(CallId::new("call-1"), name, arguments))
+        .await;
+    Ok((reply, signals.seen()))
+}
+
+fn read_arguments(arguments: &str) -> Result<Value, Failure> {
+    let mut text = arguments.to_owned();
+    if arguments == "-" {
+        text.clear();
+        let read = io::stdin().lock().take(16 << 20).read_to_string(&mut text);
+        read.map_err(|error| Failure::usage(format!("the arguments on standard input cannot be read: {error}")))?;
+    }
+    let parsed = serde_json::from_str(&text);
+    parsed.map_err(|error| Failure::usage(format!("the arguments are not JSON: {error}")))
+}
+
+fn show_text(reply: &ToolReply) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    for piece in &reply.content {
+        match piece {
+            Content::Text(text) if text.ends_with('\n') => write!(out, "{text}")?,
+            Content::Text(text) => writeln!(out, "{text}")?,
+            Content::Image { media_type, data } | Content::Audio { media_type, data } => {
+                writeln!(out, "[{media_type}, {} bytes]", data.len())?;
+            }
+            Content::Resource(value) => writeln!(out, "{value}")?,
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn show_json(reply: &ToolReply) -> io::Result<()> {
+    let metadata: serde_json::Map<_, _> = reply
+        .metadata
+        .iter()
+        .map(|(name, value)| (name.clone(), value.clone().into()))
+        .collect();
+    let shown = json!({
+        "status": reply.status.as_str(),
+        "text": reply.joined_text(),
+        "structured": reply.structured,
+        "full_bytes": reply.full_bytes,
+        "metadata": metadata,
+    });
+    writeln!(io::stdout().lock(), "{shown:#}")
+}
+
+/// Text that the tool streams, and warnings: shown, not part of the result.
+struct ToStderr;
+
+impl RunSink for ToStderr {
+    fn record(&self, event: RunEvent) {
+        let mut err = anstream::stderr().lock();
+        // Without standard error there is nobody to show it to; the call goes on.
+        let _ = match event {
+            RunEvent::Chunk { text, .. } => write!(err, "{}", plain(&text)),
+            RunEvent::Warning { code, message } => writeln!(err, "warning: {message} ({code})"),
+            _ => Ok(()),
+        };
+    }
+}

@@ -1,0 +1,114 @@
+//! What keeps a command from doing its work, and how a person is told.
+
+use std::{
+    io::{self, Write},
+    process::ExitCode,
+};
+
+use anstyle::{AnsiColor, Style};
+use capsule_api::{Code, Error, ErrorKind};
+use capsule_manifest::Report;
+
+use crate::exit;
+
+/// Codes of the command line itself.
+pub(crate) mod codes {
+    use super::{Code, ErrorKind};
+
+    pub(crate) const USAGE: Code = Code {
+        id: "cli-usage",
+        kind: ErrorKind::Settings,
+        meaning: "The command line asks for something that cannot be done.",
+        remedy: "See the command's `--help`.",
+    };
+    pub(crate) const INTERNAL: Code = Code {
+        id: "cli-internal",
+        kind: ErrorKind::Bug,
+        meaning: "The operating system refused something that the host needs to run at all.",
+        remedy: "Check the limits of open files and threads (`ulimit -a`).",
+    };
+    pub(crate) const OUTPUT: Code = Code {
+        id: "cli-output",
+        kind: ErrorKind::Storage,
+        meaning: "What the command prints could not be written.",
+        remedy: "Check where its output goes: a full disk, or a pipe whose reader ended.",
+    };
+    pub(crate) const ALL: &[&Code] = &[&USAGE, &INTERNAL, &OUTPUT];
+}
+
+/// Why a command did not do its work.
+#[derive(Debug)]
+pub enum Failure {
+    /// The manifest is not valid.
+    Manifest(Box<Report>),
+    /// The tools cannot be loaded.
+    Tools(Vec<Error>),
+    /// Anything else.
+    Error(Error),
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::Error(error)
+    }
+}
+
+impl From<Report> for Failure {
+    fn from(report: Report) -> Self {
+        Self::Manifest(Box::new(report))
+    }
+}
+
+impl Failure {
+    /// A command line that makes no sense.
+    pub(crate) fn usage(message: impl Into<String>) -> Self {
+        Self::Error(Error::new(&codes::USAGE, message))
+    }
+
+    /// The exit code.
+    pub fn exit_code(&self) -> ExitCode {
+        ExitCode::from(match self {
+            Self::Manifest(_) | Self::Tools(_) => exit::USAGE,
+            Self::Error(error) => exit::of_error(error),
+        })
+    }
+
+    /// Tells a person. If even that cannot be written there is nobody left to tell.
+    pub fn show(&self, out: &mut dyn Write) {
+        let _ = match self {
+            Self::Manifest(report) => write!(out, "{}", report.render()),
+            Self::Tools(errors) => errors.iter().try_for_each(|error| show_error(error, out)),
+            Self::Error(error) => show_error(error, out),
+        };
+    }
+}
+
+/// An error as people see it: what happened, the facts, what to do, the code to look it up.
+pub(crate) fn show_error(error: &Error, out: &mut dyn Write) -> io::Result<()> {
+    let (red, dim) = (
+        Style::new().fg_color(Some(AnsiColor::Red.into())).bold(),
+        Style::new().dimmed(),
+    );
+    writeln!(out, "{red}error{red:#}: {}", error.message)?;
+    for (name, value) in error
+        .context
+        .iter()
+        .filter(|(_, value)| !error.message.contains(value.as_str()))
+    {
+        let mut lines = value.lines();
+        writeln!(out, "  {name}: {}", lines.next().unwrap_or_default())?;
+        lines.try_for_each(|line| writeln!(out, "    {line}"))?;
+    }
+    if !error.hint.is_empty() {
+        writeln!(out, "  hint: {}", error.hint)?;
+    }
+    writeln!(out, "  {dim}{} · `capsule explain {}`{dim:#}", error.code, error.code)
+}
+
+pub(crate) fn internal(what: &str, error: &io::Error) -> Error {
+    Error::new(&codes::INTERNAL, format!("cannot {what}: {error}"))
+}
+
+pub(crate) fn output(error: &io::Error) -> Error {
+    Error::new(&codes::OUTPUT, format!("cannot write the output: {error}"))
+}

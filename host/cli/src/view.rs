@@ -1,0 +1,195 @@
+//! What people and programs see of a run.
+
+mod json;
+mod screen;
+mod terminal;
+
+use std::{
+    io::{self, IsTerminal as _, Write},
+    path::Path,
+    sync::Arc,
+};
+
+use anstyle::{AnsiColor, Style};
+use capsule_api::{Error, Limit, Outcome, Probe, Secrets};
+use capsule_session::{Reader, Report};
+
+use crate::{Assembled, Failure, failure};
+
+/// Shows the log to its end: as text for a person, or as JSON lines.
+pub(crate) async fn follow(
+    reader: Reader,
+    task: String,
+    as_json: bool,
+    secrets: Arc<dyn Secrets>,
+) -> Result<(), Error> {
+    if as_json {
+        return json::follow(reader, &task, &*secrets).await;
+    }
+    terminal::follow(reader).await
+}
+
+/// Text of a model or a tool without the control characters that could move the cursor, recolour or retitle a terminal.
+pub(crate) fn plain(text: &str) -> String {
+    text.chars()
+        .filter(|c| !c.is_control() || matches!(c, '\n' | '\t'))
+        .collect()
+}
+
+/// The last lines of a run, on standard error.
+pub(crate) fn summary(report: &Report, warnings: &[(&'static str, String)], trace: Option<&Path>) {
+    // If standard error is gone there is nobody to tell; the exit code still says how it went.
+    let _ = write_summary(&mut anstream::stderr().lock(), report, warnings, trace);
+}
+
+fn write_summary(
+    out: &mut dyn Write,
+    report: &Report,
+    warnings: &[(&'static str, String)],
+    trace: Option<&Path>,
+) -> io::Result<()> {
+    for (code, message) in warnings {
+        writeln!(out, "warning: {message} ({code})")?;
+    }
+    for (pid, name) in &report.residue.processes {
+        writeln!(out, "warning: the process {pid} ({name}) is still running")?;
+    }
+    for file in &report.residue.files {
+        writeln!(out, "warning: {} could not be removed", file.display())?;
+    }
+    match &report.outcome {
+        Ok(outcome) => write_outcome(out, outcome)?,
+        Err(error) => failure::show_error(error, out)?,
+    }
+    let usage = report.usage;
+    let denied = if report.denied > 0 {
+        format!(" ({} denied)", report.denied)
+    } else {
+        String::new()
+    };
+    let dim = Style::new().dimmed();
+    write!(
+        out,
+        "{dim}{} · {}{denied}",
+        count(usage.requests, "request"),
+        count(report.calls, "tool call")
+    )?;
+    if usage.input + usage.output + usage.cache_read + usage.cache_write > 0 {
+        let input = usage.input + usage.cache_read + usage.cache_write;
+        write!(out, " · {input} tokens in, {} out", usage.output)?;
+    }
+    if let Some(trace) = trace {
+        write!(out, " · trace {}", trace.display())?;
+    }
+    writeln!(out, "{dim:#}")
+}
+
+fn write_outcome(out: &mut dyn Write, outcome: &Outcome) -> io::Result<()> {
+    let yellow = Style::new().fg_color(Some(AnsiColor::Yellow.into()));
+    match outcome {
+        Outcome::Completed { .. } => Ok(()),
+        Outcome::InputRequired { prompt } => {
+            writeln!(out, "{yellow}the agent asks:{yellow:#} {}", plain(prompt))?;
+            writeln!(
+                out,
+                "  hint: nobody can answer in this run; put the answer into the task"
+            )
+        }
+        Outcome::Refused { text } => writeln!(out, "{yellow}the model refused:{yellow:#} {}", plain(text)),
+        Outcome::Truncated { partial } => {
+            writeln!(
+                out,
+                "{yellow}the model was cut by its output limit; this is not an answer:{yellow:#}"
+            )?;
+            writeln!(out, "{}", plain(partial))?;
+            writeln!(out, "  hint: raise `inference.max_tokens`, or ask for less at once")
+        }
+        Outcome::LimitReached { which } => {
+            writeln!(out, "{yellow}a limit ended the run:{yellow:#} {}", limit(*which))
+        }
+        Outcome::Cancelled => writeln!(out, "{yellow}cancelled{yellow:#}"),
+        other => writeln!(out, "{yellow}{}{yellow:#}", other.as_str()),
+    }
+}
+
+fn limit(which: Limit) -> &'static str {
+    match which {
+        Limit::Requests => "as many model requests as `inference.max_turns` allows",
+        Limit::Wall => "the longest a run may take",
+        Limit::Idle => "no sign of life from the model for too long",
+        Limit::Tokens => "as many tokens as the session may use",
+        Limit::Cost => "as much money as the run may cost",
+        Limit::SameFailure => "the same tool call failed again and again",
+        _ => "a limit of the capsule",
+    }
+}
+
+fn count(n: u32, what: &str) -> String {
+    format!("{n} {what}{}", if n == 1 { "" } else { "s" })
+}
+
+/// What `--dry-run` prints.
+pub(crate) fn plan(assembled: &Assembled, probe: &Probe) -> Result<(), Failure> {
+    write_plan(&mut anstream::stdout().lock(), assembled, probe).map_err(|error| failure::output(&error))?;
+    match &probe.usable {
+        Ok(()) => Ok(()),
+        Err(error) => Err(error.clone().into()),
+    }
+}
+
+fn write_plan(out: &mut dyn Write, assembled: &Assembled, probe: &Probe) -> io::Result<()> {
+    let agent = &assembled.agent;
+    writeln!(out, "capsule    {} {}", agent.capsule.name, agent.capsule.version)?;
+    writeln!(out, "transport  {}", agent.descriptor.name)?;
+    for (name, value) in &probe.facts {
+        writeln!(out, "           {name}: {}", plain(value))?;
+    }
+    writeln!(
+        out,
+        "model      {}",
+        agent.prompting.model.as_deref().unwrap_or("the transport's default")
+    )?;
+    writeln!(out, "requests   at most {}", agent.prompting.limits.requests)?;
+    let capabilities = &assembled.loaded.manifest.capabilities;
+    for tool in &agent.toolkit.catalogue().tools {
+        writeln!(out, "tool       {}", tool.name)?;
+    }
+    for grant in &capabilities.filesystem {
+        let may = match grant.mode {
+            capsule_manifest::Mode::ReadOnly => "may read",
+            capsule_manifest::Mode::ReadWrite => "may read and write",
+        };
+        writeln!(
+            out,
+            "grant      every tool {may} {} as {}",
+            assembled.loaded.path(&grant.path).display(),
+            grant.at
+        )?;
+    }
+    for name in &capabilities.env.allow {
+        writeln!(out, "grant      every tool sees the variable {name}")?;
+    }
+    let limits = capabilities.limits;
+    let (memory, deadline, output) = (limits.memory, limits.deadline, limits.output);
+    writeln!(
+        out,
+        "limits     {memory} memory, {deadline} a call, {output} of output, {} calls at once",
+        limits.concurrent_calls
+    )
+}
+
+/// Whether standard output and standard error are terminals.
+fn terminals() -> (bool, bool) {
+    (io::stdout().is_terminal(), io::stderr().is_terminal())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn control_sequences_of_a_model_do_not_reach_the_terminal() {
+        let text = "ok\u{1b}[2J\u{1b}]0;title\u{7}\u{9b}31m\r\nnext\tcolumn";
+        assert_eq!(plain(text), "ok[2J]0;title31m\nnext\tcolumn");
+    }
+}
