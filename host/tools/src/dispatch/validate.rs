@@ -5,6 +5,8 @@ use serde_json::{Map, Value};
 
 /// Violations that a reply lists; a model mends these and sees the rest next time.
 const MOST: usize = 5;
+/// Characters of one violation: it quotes the offending value, which may be of any size.
+const LONGEST: usize = 400;
 
 /// Missing arguments are none.
 pub(super) fn or_none(arguments: Value) -> Value {
@@ -26,8 +28,8 @@ pub(super) fn violations(validator: &Validator, arguments: &Value) -> Option<Str
     let errors: Vec<String> = validator
         .iter_errors(arguments)
         .map(|error| match error.instance_path().as_str() {
-            "" => format!("- {error}"),
-            path => format!("- at {path}: {error}"),
+            "" => format!("- {}", shortened(error.to_string())),
+            path => format!("- at {path}: {}", shortened(error.to_string())),
         })
         .collect();
     let mut text = errors[..errors.len().min(MOST)].join("\n");
@@ -35,6 +37,17 @@ pub(super) fn violations(validator: &Validator, arguments: &Value) -> Option<Str
         text.push_str(&format!("\n- and {} more", errors.len() - MOST));
     }
     Some(format!("the arguments do not fit its schema:\n{text}"))
+}
+
+/// The end of a violation says what was expected, so the middle goes.
+fn shortened(text: String) -> String {
+    let characters = text.chars().count();
+    if characters <= LONGEST {
+        return text;
+    }
+    let start: String = text.chars().take(LONGEST / 2).collect();
+    let end: String = text.chars().skip(characters - LONGEST / 2).collect();
+    format!("{start} […] {end}")
 }
 
 fn kind(value: &Value) -> &'static str {
@@ -73,6 +86,11 @@ mod tests {
         assert_eq!(
             violations(&validator, &json!({})).as_deref(),
             Some("the arguments do not fit its schema:\n- \"count\" is a required property")
+        );
+        let long = violations(&validator, &json!({"count": "é".repeat(100_000)})).unwrap();
+        assert!(
+            long.chars().count() < 600 && long.ends_with("éé\" is not of type \"integer\""),
+            "{long}"
         );
         assert_eq!(
             violations(&validator, &json!([1])).as_deref(),

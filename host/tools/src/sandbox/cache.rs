@@ -168,3 +168,64 @@ fn owned(found: &fs::Metadata) -> Result<(), String> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt, chown};
+
+    use super::*;
+    use crate::Limits;
+
+    const COMPONENT: &str = "(component)";
+
+    fn cache() -> (tempfile::TempDir, Cache, Engine, Key) {
+        let dir = tempfile::tempdir().unwrap();
+        let cache = Cache::open(dir.path()).unwrap();
+        let engine = super::super::engine::engine(&Limits::default()).unwrap();
+        let key = Key::new(&engine, COMPONENT.as_bytes());
+        (dir, cache, engine, key)
+    }
+
+    fn component(engine: &Engine) -> Component {
+        Component::new(engine, wat::parse_str(COMPONENT).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn w_06_code_of_another_engine_is_refused() {
+        let (_dir, cache, engine, key) = cache();
+        let other = Engine::default();
+        assert_ne!(key.0, Key::new(&other, COMPONENT.as_bytes()).0);
+        fs::write(cache.path(&key), component(&other).serialize().unwrap()).unwrap();
+        fs::set_permissions(cache.path(&key), fs::Permissions::from_mode(0o600)).unwrap();
+        assert!(cache.load(&engine, &key).is_err());
+        cache.store(&key, &component(&engine)).unwrap();
+        assert!(cache.load(&engine, &key).unwrap().is_some());
+    }
+
+    #[test]
+    fn w_06_what_belongs_to_somebody_else_is_refused() {
+        let (dir, ..) = cache();
+        let mut theirs = PathBuf::from("/");
+        if rustix::process::geteuid().is_root() {
+            theirs = dir.path().join("theirs");
+            fs::write(&theirs, "").unwrap();
+            chown(&theirs, Some(65534), None).unwrap();
+        }
+        let why = owned(&fs::metadata(theirs).unwrap()).unwrap_err();
+        assert!(why.starts_with("it belongs to another user"), "{why}");
+    }
+
+    #[test]
+    fn the_files_written_longest_ago_go_when_there_are_too_many() {
+        let (dir, cache, engine, key) = cache();
+        for n in 0..MOST_FILES {
+            let file = File::create(dir.path().join(format!("{n:03}.cwasm"))).unwrap();
+            let written = SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(n as u64);
+            file.set_modified(written).unwrap();
+        }
+        cache.store(&key, &component(&engine)).unwrap();
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), MOST_FILES);
+        assert!(!dir.path().join("000.cwasm").exists());
+        assert!(dir.path().join("001.cwasm").exists());
+    }
+}

@@ -151,7 +151,7 @@ impl GuestCall {
             limiter: Limiter::new(Arc::clone(&record), limits.memory),
             record,
             context: self.context,
-            stream_limit: limits.output,
+            output_limit: limits.output,
         };
         let mut store = Store::new(&self.sandbox.engine, guest);
         store.limiter(|guest| &mut guest.limiter);

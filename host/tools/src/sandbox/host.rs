@@ -8,10 +8,9 @@ use wasmtime::component::ResourceTable;
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 use wasmtime_wasi_http::{WasiHttpCtx, WasiHttpCtxView, WasiHttpView};
 
-use super::{http::DenyAll, limits::Limiter, record::CallRecord};
+use super::{http::DenyAll, limits::Limiter, record::CallRecord, reply::cut};
 use crate::codes;
 
-#[allow(missing_docs, reason = "generated")]
 mod bindings {
     wasmtime::component::bindgen!({
         path: "wit",
@@ -59,8 +58,8 @@ pub(super) struct Guest {
     pub(super) limiter: Limiter,
     pub(super) record: Arc<CallRecord>,
     pub(super) context: ToolContext,
-    /// The most text that a call may stream, in bytes.
-    pub(super) stream_limit: u64,
+    /// The most text that a call may stream, or ask at once, in bytes.
+    pub(super) output_limit: u64,
 }
 
 impl WasiView for Guest {
@@ -87,10 +86,10 @@ impl Guest {
     fn stream(&self, kind: BlockKind, text: String) {
         let (before, after) = self.record.streamed(text.len());
         let call = self.context.call.clone();
-        let event = if after <= self.stream_limit {
+        let event = if after <= self.output_limit {
             RunEvent::Chunk { call, kind, text }
-        } else if before <= self.stream_limit {
-            let limit = self.stream_limit;
+        } else if before <= self.output_limit {
+            let limit = self.output_limit;
             RunEvent::Warning {
                 code: codes::STREAM_CUT,
                 message: format!("call {call} streams more than {limit} bytes; the rest is dropped"),
@@ -139,6 +138,7 @@ impl text::chunks::Host for Guest {
 
 impl task::task::Host for Guest {
     async fn request_input(&mut self, prompt: String) -> wasmtime::Result<String> {
+        let (prompt, _) = cut(prompt, self.output_limit);
         let question = Question { prompt, schema: None };
         self.record.set_waiting(true);
         self.progress(Progress::WaitingForCaller);

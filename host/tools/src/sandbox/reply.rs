@@ -134,8 +134,19 @@ fn returned(name: &str, result: ToolResult, record: &CallRecord, limits: &Limits
         reply.content = vec![Content::Text(why)];
         reply.full_bytes = full_bytes;
     }
-    reply.metadata = metadata;
+    reply.metadata = bounded(metadata, limits.output);
     reply
+}
+
+/// The first entries of the metadata that fit the output limit together.
+fn bounded(metadata: Vec<(String, String)>, limit: u64) -> Vec<(String, String)> {
+    let mut left = limit;
+    let fits = |(key, value): &(String, String)| {
+        let rest = left.checked_sub((key.len() + value.len()) as u64);
+        left = rest.unwrap_or(0);
+        rest.is_some()
+    };
+    metadata.into_iter().take_while(fits).collect()
 }
 
 /// The content of a result, and its whole size where it was cut.
@@ -156,7 +167,7 @@ fn content(data: String, media_type: Option<&str>, limit: u64) -> (Content, Opti
 }
 
 /// Cuts a text over the limit at a character, with a notice.
-fn cut(mut text: String, limit: u64) -> (String, Option<u64>) {
+pub(super) fn cut(mut text: String, limit: u64) -> (String, Option<u64>) {
     let full = text.len() as u64;
     if full <= limit {
         return (text, None);

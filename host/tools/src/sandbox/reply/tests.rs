@@ -74,6 +74,16 @@ fn metadata_is_kept_and_truncation_is_part_of_it() {
 }
 
 #[test]
+fn metadata_over_the_output_limit_is_left_out() {
+    let large = ToolResult {
+        data: Some("x".into()),
+        metadata: vec![pair("a", "1"), pair("b", &"x".repeat(1023)), pair("c", "3")],
+        ..result(Status::Passed)
+    };
+    assert_eq!(reply_to(large).metadata, [pair("a", "1")]);
+}
+
+#[test]
 fn a_failed_result_that_says_denied_is_denied_and_a_passed_one_is_not() {
     let denied = |status| {
         reply_to(ToolResult {
