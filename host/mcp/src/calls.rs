@@ -228,6 +228,20 @@ mod tests {
     }
 
     #[test]
+    fn a_call_that_ended_leaves_no_trace_and_no_other_call_with_it() {
+        let calls = Calls::new("mcp-".into(), 1);
+        let (first, mut of_first) = calls.enter(&json!(1));
+        let (second, mut of_second) = calls.enter(&json!(1));
+        calls.leave(&json!(1), first);
+        calls.cancel(&json!(1));
+        assert_eq!((of_first.try_recv().is_ok(), of_second.try_recv()), (false, Ok(())));
+        calls.leave(&json!(1), second);
+        let (third, _of_third) = calls.enter(&json!("1"));
+        calls.leave(&json!("1"), third);
+        assert!(calls.running().calls.is_empty());
+    }
+
+    #[test]
     fn every_kind_of_content_is_passed_on() {
         let mut reply = ToolReply::text("a");
         reply.structured = Some(json!({"a": 1}));

@@ -142,3 +142,12 @@ async fn the_end_of_the_server_stops_every_call_and_waits_for_it() {
     assert_eq!(asking.await.unwrap().unwrap_err().code, "net-exchange");
     drop(service);
 }
+
+#[tokio::test]
+async fn a_request_id_may_be_used_again_once_its_call_has_ended() {
+    let peer = Peer::new(options()).await;
+    for _ in 0..3 {
+        let answer = peer.post(peer.call(json!(1), "fail", json!({}))).await;
+        assert_eq!(answer, (200, result(json!(1), "tool 'fail' failed: no luck", true)));
+    }
+}

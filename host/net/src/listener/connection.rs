@@ -70,21 +70,24 @@ pub(super) async fn serve(shared: Arc<Shared>, stream: TcpStream, peer: SocketAd
         if !told && closing.as_mut().poll(cx).is_ready() {
             told = true;
             if seen.is_unused() {
-                // hyper would wait for a first request.
+                // hyper would wait for the rest of a first head that has begun.
                 return Poll::Ready(Ok(()));
             }
             Pin::new(&mut connection).graceful_shutdown();
         }
         connection.poll_without_shutdown(cx)
     });
-    if let Err(error) = ended.await {
-        tracing::debug!(%peer, %error, "connection ended");
-        // A head that cannot be read was answered (400, 431); every other error is the end of the socket.
-        if !error.is_parse() {
-            return;
+    // A head that cannot be read is refused by hyper itself (400, 431); every other error is the end of the socket.
+    let refused = match ended.await {
+        Ok(()) => seen.was_refused(),
+        Err(error) => {
+            tracing::debug!(%peer, %error, "connection ended");
+            error.is_parse()
         }
+    };
+    if refused {
+        linger(connection.into_parts().io.into_inner().into_stream(), &*shared.clock).await;
     }
-    linger(connection.into_parts().io.into_inner().into_stream(), &*shared.clock).await;
 }
 
 type Answer = Pin<Box<dyn Future<Output = Result<Response<Tracked>, Infallible>> + Send>>;
@@ -96,6 +99,7 @@ async fn respond(shared: &Shared, exchange: &Exchange, request: Request<Incoming
         Ok(body) => shared.handler.handle(Request::from_parts(head, body), peer).await,
         Err(refusal) => {
             tracing::debug!(%peer, ?refusal, "request refused");
+            exchange.refuse();
             refusal.into_response()
         }
     }
@@ -130,7 +134,7 @@ async fn read(mut body: Incoming, largest: usize) -> Result<Bytes, Refusal> {
 const LINGER_TIME: Duration = Duration::from_secs(1);
 const LINGER_BYTES: u64 = 256 << 10;
 
-/// Ends a connection so that its last answer arrives: closing a socket with unread bytes resets it, and a reset takes back what the client
+/// Ends a refused connection so that the refusal arrives: closing a socket with unread bytes resets it, and a reset takes back what the client
 /// has not read yet, such as the 413 to a body that is still on its way.
 async fn linger(mut stream: TcpStream, clock: &dyn Clock) {
     let discard = async {

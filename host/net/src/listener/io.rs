@@ -37,6 +37,7 @@ struct State {
     phase: Phase,
     /// Requests begun so far, so that a limit of one request is not taken for the next one's.
     requests: u64,
+    refused: bool,
     scan: HeadScan,
 }
 
@@ -46,6 +47,7 @@ impl Exchange {
         let state = State {
             phase: Phase::Head,
             requests: 0,
+            refused: false,
             scan: HeadScan::default(),
         };
         Self(Arc::new(Mutex::new(state)))
@@ -66,6 +68,15 @@ impl Exchange {
     /// Whether no request was begun.
     pub(super) fn is_unused(&self) -> bool {
         self.state().requests == 0
+    }
+
+    /// The request is refused: its body stays unread, and the connection ends with the answer.
+    pub(super) fn refuse(&self) {
+        self.state().refused = true;
+    }
+
+    pub(super) fn was_refused(&self) -> bool {
+        self.state().refused
     }
 
     /// The response is handed over.

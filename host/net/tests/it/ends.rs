@@ -41,11 +41,14 @@ async fn close_lets_a_running_request_end_and_takes_no_new_one() {
     let address = server.local_addr();
     let mut running = begin(&server, &script, "/wait").await;
     let mut unused = connect(&server).await;
+    let mut half = connect(&server).await;
+    half.write_all(b"POST /echo HT").await.unwrap();
     let mut kept = begin(&server, &script, "/echo").await;
     read_until(&mut kept, "2 bytes").await;
     let closing = tokio::spawn(server.close(LONG));
     // Connections without a request end at once, and the port is free again.
     assert_eq!(read_to_end(&mut unused).await, "");
+    assert_eq!(read_to_end(&mut half).await, "");
     assert_eq!(read_to_end(&mut kept).await, "");
     while TcpStream::connect(address).await.is_ok() {
         tokio::task::yield_now().await;
