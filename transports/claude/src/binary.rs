@@ -51,7 +51,10 @@ impl Binary {
         let identity = located.expect("looking for a file does not panic")?;
         let version = version_of(&identity, clock).await?;
         if version < OLDEST {
-            let message = format!("{} is version {version}; the oldest that is run is {OLDEST}", identity.path.display());
+            let message = format!(
+                "{} is version {version}; the oldest that is run is {OLDEST}",
+                identity.path.display()
+            );
             return Err(Error::new(&codes::TOO_OLD, message));
         }
         Ok(Self {
@@ -114,8 +117,15 @@ fn locate(command: &str, named: Option<PathBuf>) -> Result<Identity, Error> {
     if is_native(magic) {
         return Ok(identity);
     }
-    let what = if magic.starts_with(b"#!") { "a script" } else { "not a native program" };
-    Err(Error::new(&codes::WRAPPER, format!("{} is {what}", identity.path.display())))
+    let what = if magic.starts_with(b"#!") {
+        "a script"
+    } else {
+        "not a native program"
+    };
+    Err(Error::new(
+        &codes::WRAPPER,
+        format!("{} is {what}", identity.path.display()),
+    ))
 }
 
 /// ELF, or Mach-O in its 64-bit or universal form.
@@ -179,7 +189,10 @@ async fn ask_version(path: &Path, clock: &dyn Clock) -> Result<String, Error> {
 }
 
 fn unreadable(path: &Path, why: &str) -> Error {
-    Error::new(&codes::VERSION_UNREADABLE, format!("{} --version: {why}", path.display()))
+    Error::new(
+        &codes::VERSION_UNREADABLE,
+        format!("{} --version: {why}", path.display()),
+    )
 }
 
 #[cfg(test)]
@@ -210,7 +223,11 @@ mod tests {
         fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
         let error = locate("claude", Some(script)).unwrap_err();
         assert_eq!(error.code, "claude-wrapper");
-        assert!(error.hint.contains("@anthropic-ai/claude-code-linux-x64"), "{}", error.hint);
+        assert!(
+            error.hint.contains("@anthropic-ai/claude-code-linux-x64"),
+            "{}",
+            error.hint
+        );
     }
 
     #[test]

@@ -41,7 +41,13 @@ impl Files {
 
 /// The file names the token's variable, not the token.
 fn mcp_config(spec: &ConversationSpec, url: &str) -> String {
-    let longest = spec.catalogue.tools.iter().map(|tool| tool.longest).max().unwrap_or_default();
+    let longest = spec
+        .catalogue
+        .tools
+        .iter()
+        .map(|tool| tool.longest)
+        .max()
+        .unwrap_or_default();
     let timeout = u64::try_from((longest + CALL_MARGIN).as_millis()).unwrap_or(u64::MAX);
     let server = json!({
         "type": "http",
@@ -90,7 +96,14 @@ impl Run<'_> {
             add(&["--mcp-config", &mcp.to_string_lossy()]);
         }
         // No tool of the CLI's own. The last two also keep it from expanding `@path` and `/command` in a prompt.
-        add(&["--tools", "", "--allowedTools", &format!("mcp__{SERVER}"), "--permission-mode", "dontAsk"]);
+        add(&[
+            "--tools",
+            "",
+            "--allowedTools",
+            &format!("mcp__{SERVER}"),
+            "--permission-mode",
+            "dontAsk",
+        ]);
         add(&["--disallowedTools", "Read(//**)", "--disable-slash-commands"]);
         add(&["--max-turns", &self.spec.limits.requests.to_string()]);
         add(&["--system-prompt-file", &self.files.system_prompt.to_string_lossy()]);
@@ -114,7 +127,10 @@ impl Run<'_> {
             .env("CLAUDE_CODE_DISABLE_ATTACHMENTS", "1")
             .env("DISABLE_AUTOUPDATER", "1")
             .env("CLAUDE_CODE_MAX_RETRIES", "3")
-            .env("CLAUDE_CODE_MAX_OUTPUT_TOKENS", self.spec.limits.output_tokens.to_string())
+            .env(
+                "CLAUDE_CODE_MAX_OUTPUT_TOKENS",
+                self.spec.limits.output_tokens.to_string(),
+            )
             // Without it loopback requests, with our token, would go to a proxy where one is set.
             .env("NO_PROXY", "127.0.0.1,localhost,::1")
             .secret_env("ANTHROPIC_API_KEY", self.api_key());
@@ -131,7 +147,9 @@ impl Run<'_> {
 
 /// Where the CLI keeps its state: beside the context where that is kept, else in the run.
 pub(crate) fn config_dir(spec: &ConversationSpec, run: &RunDir) -> PathBuf {
-    spec.state_dir.as_ref().map_or_else(|| run.config(), |state| state.join("claude"))
+    spec.state_dir
+        .as_ref()
+        .map_or_else(|| run.config(), |state| state.join("claude"))
 }
 
 /// The user's line on standard input. `client_composed` keeps the CLI from reading `@path` and `/command` in it.

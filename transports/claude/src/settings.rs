@@ -125,8 +125,17 @@ mod tests {
 
     #[test]
     fn a_key_goes_to_https_or_to_loopback_only() {
-        for good in ["https://api.example.com", "http://127.0.0.1:4000/base", "http://[::1]:1", "http://localhost"] {
-            assert_eq!(check_endpoint(good).map_err(|error| error.message.clone()), Ok(()), "{good}");
+        for good in [
+            "https://api.example.com",
+            "http://127.0.0.1:4000/base",
+            "http://[::1]:1",
+            "http://localhost",
+        ] {
+            assert_eq!(
+                check_endpoint(good).map_err(|error| error.message.clone()),
+                Ok(()),
+                "{good}"
+            );
         }
         for (wrong, why) in [
             ("http://api.example.com", "is plain http to another machine"),
@@ -137,7 +146,10 @@ mod tests {
             ("not a url", "is not a URL"),
         ] {
             let error = check_endpoint(wrong).unwrap_err();
-            assert_eq!((error.code, error.message.as_str()), ("claude-endpoint", format!("`endpoint` {why}").as_str()));
+            assert_eq!(
+                (error.code, error.message.as_str()),
+                ("claude-endpoint", format!("`endpoint` {why}").as_str())
+            );
         }
     }
 
@@ -147,7 +159,10 @@ mod tests {
         let properties = &schema(None)["properties"];
         assert_eq!(properties["command"]["default"], config.command.as_str());
         assert_eq!(properties["idle_timeout"]["default"], config.idle_timeout.to_string());
-        assert_eq!((properties["login"]["default"].as_str(), config.login), (Some("api_key"), Login::ApiKey));
+        assert_eq!(
+            (properties["login"]["default"].as_str(), config.login),
+            (Some("api_key"), Login::ApiKey)
+        );
     }
 
     #[test]

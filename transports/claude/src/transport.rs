@@ -7,7 +7,7 @@ use capsule_api::{
     Capabilities, Clock, Conversation, ConversationSpec, Error, Event, Health, Input, Outcome, Probe, Residue,
     ResumeState, Services, Settings, Transport, TurnIo,
 };
-use capsule_transport_process::{Bridge, BridgeOptions, Child, RunDir, Watchdog};
+use capsule_transport_process::{Bridge, BridgeOptions, Child, RunDir, Watchdog, private_dir};
 use serde_json::json;
 
 use crate::{
@@ -112,10 +112,13 @@ impl Transport for Claude {
 async fn prepare(spec: ConversationSpec, url: Option<String>) -> Result<(ConversationSpec, RunDir, Files), Error> {
     let work = move || {
         let dir = RunDir::create(&spec.run_dir, NAME)?;
+        private_dir(&command::config_dir(&spec, &dir))?;
         let files = Files::write(&dir, &spec, url.as_deref())?;
         Ok((spec, dir, files))
     };
-    tokio::task::spawn_blocking(work).await.expect("making files does not panic")
+    tokio::task::spawn_blocking(work)
+        .await
+        .expect("making files does not panic")
 }
 
 fn session_of(resume: &ResumeState) -> Result<String, Error> {
@@ -133,7 +136,9 @@ fn bridge_options() -> BridgeOptions {
     let mut options = BridgeOptions::new("capsule", env!("CARGO_PKG_VERSION"));
     options.call_id_keys = vec!["claudecode/toolUseId".to_owned()];
     // Without it the CLI puts a result of more than 50,000 characters into a file that the model cannot read.
-    options.tool_meta = Some(Arc::new(|_| Some(json!({"anthropic/maxResultSizeChars": RESULT_CHARS}))));
+    options.tool_meta = Some(Arc::new(|_| {
+        Some(json!({"anthropic/maxResultSizeChars": RESULT_CHARS}))
+    }));
     options
 }
 
@@ -197,7 +202,9 @@ impl Talk {
 
 fn is_in_a_project(projects: PathBuf, file: &str) -> bool {
     let entries = std::fs::read_dir(projects).into_iter().flatten();
-    entries.filter_map(Result::ok).any(|entry| entry.path().join(file).is_file())
+    entries
+        .filter_map(Result::ok)
+        .any(|entry| entry.path().join(file).is_file())
 }
 
 #[async_trait]
@@ -226,7 +233,11 @@ impl Conversation for Talk {
         self.residue.processes.extend(survivors);
         self.keep(session).await;
         // Without a kept context the CLI has forgotten the turn with its exit.
-        self.health = if self.spec.state_dir.is_some() { Health::Ready } else { Health::Lost };
+        self.health = if self.spec.state_dir.is_some() {
+            Health::Ready
+        } else {
+            Health::Lost
+        };
         outcome
     }
 

@@ -2,9 +2,7 @@
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
-use capsule_api::{
-    BlockId, CallId, CancelReason, Clock, Error, Event, Events, Limit, Outcome, TurnIo, timeout,
-};
+use capsule_api::{BlockId, CallId, CancelReason, Clock, Error, Event, Events, Limit, Outcome, TurnIo, timeout};
 use capsule_transport_process::{AttachedTurn, Child, Exit, Life, Line, Stop, Watchdog};
 
 use crate::{
@@ -121,7 +119,10 @@ impl Turn {
         match line {
             Line::Text { text, lossy } => {
                 if lossy {
-                    self.warn("claude-not-utf8", "the CLI wrote bytes that are not UTF-8; they were replaced".into());
+                    self.warn(
+                        "claude-not-utf8",
+                        "the CLI wrote bytes that are not UTF-8; they were replaced".into(),
+                    );
                 }
                 self.reader.line(&text)
             }
@@ -167,7 +168,10 @@ impl Turn {
                 };
                 (Some(exit), ending)
             }
-            Err(_) => (self.child.stop(&*self.clock, &[(Stop::Terminate, STEP)]).await, Ending::Stayed),
+            Err(_) => (
+                self.child.stop(&*self.clock, &[(Stop::Terminate, STEP)]).await,
+                Ending::Stayed,
+            ),
         };
         let stderr = self.child.stderr_tail(&*self.clock).await;
         (self.reader.outcome(&ending, &stderr), exit)
@@ -196,14 +200,24 @@ impl Turn {
 
     fn tell_limit(&self, which: Limit) {
         let silence = self.watchdog.silence().as_secs();
-        let message = format!("the limit `{}` was reached; the last sign of life was {silence} s ago", which.as_str());
+        let message = format!(
+            "the limit `{}` was reached; the last sign of life was {silence} s ago",
+            which.as_str()
+        );
         self.warn("claude-limit", message);
     }
 
     fn tell_leftovers(&self, exit: &Exit) {
         if !exit.leftovers.is_empty() {
-            let names: Vec<_> = exit.leftovers.iter().map(|(id, name)| format!("{name} ({id})")).collect();
-            self.warn("claude-leftovers", format!("processes outlived the CLI and were killed: {}", names.join(", ")));
+            let names: Vec<_> = exit
+                .leftovers
+                .iter()
+                .map(|(id, name)| format!("{name} ({id})"))
+                .collect();
+            self.warn(
+                "claude-leftovers",
+                format!("processes outlived the CLI and were killed: {}", names.join(", ")),
+            );
         }
     }
 
@@ -217,8 +231,16 @@ impl Blocks {
     fn translate(&mut self, event: Event, events: &Events) -> Event {
         let mut of = |block: BlockId| *self.0.entry(block).or_insert_with(|| events.block());
         match event {
-            Event::Delta { block, kind, text } => Event::Delta { block: of(block), kind, text },
-            Event::Block { block, kind, text } => Event::Block { block: of(block), kind, text },
+            Event::Delta { block, kind, text } => Event::Delta {
+                block: of(block),
+                kind,
+                text,
+            },
+            Event::Block { block, kind, text } => Event::Block {
+                block: of(block),
+                kind,
+                text,
+            },
             Event::Retracted { block } => Event::Retracted { block: of(block) },
             other => other,
         }

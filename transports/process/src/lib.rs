@@ -26,5 +26,5 @@ pub use child::{Child, STDERR_TAIL};
 pub use group::{Exit, Stop};
 pub use lines::{Line, LineReader, LineSplitter, MAX_LINE};
 pub use program::Program;
-pub use rundir::RunDir;
+pub use rundir::{RunDir, private_dir};
 pub use watchdog::{Life, Watchdog};

@@ -170,7 +170,10 @@ mod tests {
 
     #[test]
     fn p_16_the_last_line_needs_no_newline() {
-        assert_eq!(lines(&[b"one\ntw", b"o\r\n\nend"]), [text("one"), text("two"), text(""), text("end")]);
+        assert_eq!(
+            lines(&[b"one\ntw", b"o\r\n\nend"]),
+            [text("one"), text("two"), text(""), text("end")]
+        );
         assert_eq!(lines(&[b"one\n"]), [text("one")]);
         assert_eq!(lines(&[]), []);
     }
@@ -189,7 +192,10 @@ mod tests {
     #[test]
     fn p_16_a_line_over_the_limit_is_skipped_and_the_next_is_whole() {
         let long = Line::TooLong { bytes: 9 };
-        assert_eq!(lines(&[b"12345678\n123456789\nok\n"]), [text("12345678"), long.clone(), text("ok")]);
+        assert_eq!(
+            lines(&[b"12345678\n123456789\nok\n"]),
+            [text("12345678"), long.clone(), text("ok")]
+        );
         assert_eq!(lines(&[b"12345678\r\n123", b"456789"]), [text("12345678"), long]);
     }
 

@@ -81,7 +81,9 @@ mod tests {
 
     #[test]
     fn debug_shows_no_value_of_the_environment() {
-        let program = Program::new("/bin/agent", "/run").arg("-p").secret_env("KEY", &Secret::new("sk-secret"));
+        let program = Program::new("/bin/agent", "/run")
+            .arg("-p")
+            .secret_env("KEY", &Secret::new("sk-secret"));
         assert_eq!(
             format!("{program:?}"),
             r#"Program { path: "/bin/agent", args: ["-p"], env: ["KEY"], directory: "/run" }"#

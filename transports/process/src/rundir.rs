@@ -26,8 +26,16 @@ impl RunDir {
         let id = uuid::Uuid::new_v4().simple().to_string();
         let root = parent.join(format!("{name}-{}", &id[..8]));
         let run = Self { root };
-        for directory in [run.path(), &run.home(), &run.config(), &run.tmp(), &run.cache(), &run.work()] {
-            private_dir(directory)?;
+        for directory in [
+            run.path(),
+            &run.home(),
+            &run.config(),
+            &run.tmp(),
+            &run.cache(),
+            &run.work(),
+        ] {
+            let made = fs::DirBuilder::new().mode(0o700).create(directory);
+            made.map_err(|error| failed("created", directory, error))?;
         }
         Ok(run)
     }
@@ -88,13 +96,15 @@ impl RunDir {
     }
 }
 
-/// Makes a directory for this user alone, where there is none yet.
+/// Makes a directory for this user alone (0700) where there is none yet. Blocks on the file system.
 ///
 /// # Errors
-/// [`codes::RUN_DIR`] with the path.
-pub(crate) fn private_dir(path: &Path) -> Result<(), Error> {
-    let made = fs::DirBuilder::new().mode(0o700).create(path);
-    made.map_err(|error| failed("created", path, error))
+/// [`codes::RUN_DIR`] with the path; also where its parent is missing.
+pub fn private_dir(path: &Path) -> Result<(), Error> {
+    match fs::DirBuilder::new().mode(0o700).create(path) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(failed("created", path, error)),
+        _ => Ok(()),
+    }
 }
 
 fn failed(done: &str, path: &Path, error: io::Error) -> Error {
@@ -116,7 +126,16 @@ mod tests {
         let parent = tempfile::tempdir().unwrap();
         let run = RunDir::create(parent.path(), "agent").unwrap();
         let file = run.write("mcp.json", b"{}").unwrap();
-        let modes = [run.path(), &run.home(), &run.config(), &run.tmp(), &run.cache(), &run.work(), &file].map(mode);
+        let modes = [
+            run.path(),
+            &run.home(),
+            &run.config(),
+            &run.tmp(),
+            &run.cache(),
+            &run.work(),
+            &file,
+        ]
+        .map(mode);
         assert_eq!(modes, [0o700, 0o700, 0o700, 0o700, 0o700, 0o700, 0o600]);
         assert_eq!(run.write("mcp.json", b"{}").unwrap_err().code, codes::RUN_DIR.id);
         run.remove().unwrap();

@@ -81,7 +81,9 @@ fn start(program: &Program) -> io::Result<Spawned> {
     let (Some(stdin), Some(stdout), Some(stderr)) = taken else {
         unreachable!("all three are piped");
     };
-    child_in.send((child, group.clone())).expect("the reaper waits for exactly this");
+    child_in
+        .send((child, group.clone()))
+        .expect("the reaper waits for exactly this");
     Ok(Spawned {
         group: KillOnDrop(group),
         exit,
@@ -131,7 +133,12 @@ fn die_with_parent(_: &mut Command) {}
 /// Waits for the child's end, kills what it left in its group, then reaps it.
 fn reap(mut child: std::process::Child, group: &Group) -> Exit {
     // Without reaping: the group keeps its name until the leftovers are gone.
-    while waitid(WaitId::Pid(group.leader()), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT).is_err_and(|error| error == rustix::io::Errno::INTR) {}
+    while waitid(
+        WaitId::Pid(group.leader()),
+        WaitIdOptions::EXITED | WaitIdOptions::NOWAIT,
+    )
+    .is_err_and(|error| error == rustix::io::Errno::INTR)
+    {}
     let leftovers = group.others();
     group.signal(Stop::Kill);
     let mut survivors = leftovers.clone();

@@ -13,8 +13,13 @@ use crate::support::{Scene, Under, claude, names_in};
 fn processes(scene: &Scene) -> Vec<String> {
     let place = scene.dir.path().display().to_string();
     let mut found = Vec::new();
-    for id in names_in("/proc".as_ref()).into_iter().filter(|name| name.parse::<u32>().is_ok()) {
-        let read = |what: &str| String::from_utf8_lossy(&fs::read(format!("/proc/{id}/{what}")).unwrap_or_default()).into_owned();
+    for id in names_in("/proc".as_ref())
+        .into_iter()
+        .filter(|name| name.parse::<u32>().is_ok())
+    {
+        let read = |what: &str| {
+            String::from_utf8_lossy(&fs::read(format!("/proc/{id}/{what}")).unwrap_or_default()).into_owned()
+        };
         if read("cmdline").contains(&place) || read("environ").contains(&place) {
             found.push(id);
         }
@@ -29,7 +34,11 @@ fn descriptors() -> usize {
 #[tokio::test]
 async fn p_11_a_cancel_in_the_middle_of_a_tool_call_ends_both() {
     let Some(cli) = claude() else { return };
-    let scene = Scene::with(&cli, Script::new().then(Reply::new().call("call-1", "sleep", json!({})))).await;
+    let scene = Scene::with(
+        &cli,
+        Script::new().then(Reply::new().call("call-1", "sleep", json!({}))),
+    )
+    .await;
     let mut talk = scene.open(scene.spec()).await;
     let (under, io) = Under::new();
     let stop = async {
@@ -45,12 +54,15 @@ async fn p_11_a_cancel_in_the_middle_of_a_tool_call_ends_both() {
 #[tokio::test]
 async fn a_cancel_in_the_middle_of_text_ends_the_turn_and_a_kept_context_goes_on() {
     let Some(cli) = claude() else { return };
-    let stalled = Reply::text(["half ", "an answer"]).stall(Position::Events(3));
+    let stalled = Reply::text(["half ", "an answer"]).stall(Position::Events(4));
     let scene = Scene::with(&cli, Script::new().then(stalled).then(Reply::text("Here again."))).await;
     let mut talk = scene.open(scene.kept(None)).await;
     let (under, io) = Under::new();
     let stop = async {
-        under.log.wait_for(|entry| matches!(entry, Entry::Model(Event::Delta { .. }))).await;
+        under
+            .log
+            .wait_for(|entry| matches!(entry, Entry::Model(Event::Delta { .. })))
+            .await;
         under.cancel();
     };
     let (outcome, ()) = tokio::join!(talk.0.turn(Input::text("Write."), io), stop);
@@ -63,7 +75,11 @@ async fn a_cancel_in_the_middle_of_text_ends_the_turn_and_a_kept_context_goes_on
 #[tokio::test]
 async fn a_dropped_turn_leaves_no_process_and_says_so() {
     let Some(cli) = claude() else { return };
-    let scene = Scene::with(&cli, Script::new().then(Reply::new().call("call-1", "sleep", json!({})))).await;
+    let scene = Scene::with(
+        &cli,
+        Script::new().then(Reply::new().call("call-1", "sleep", json!({}))),
+    )
+    .await;
     let mut talk = scene.open(scene.kept(None)).await;
     let (under, io) = Under::new();
     tokio::select! {
@@ -84,7 +100,10 @@ struct Random(u64);
 
 impl Random {
     fn below(&mut self, end: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % end
     }
 }
@@ -92,7 +111,10 @@ impl Random {
 #[tokio::test(flavor = "multi_thread")]
 async fn p_11_fifty_cancels_at_random_moments_leave_no_process_descriptor_or_file() {
     let Some(cli) = claude() else { return };
-    let seed = std::env::var("CAPSULE_TEST_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1);
+    let seed = std::env::var("CAPSULE_TEST_SEED")
+        .ok()
+        .and_then(|seed| seed.parse().ok())
+        .unwrap_or(1);
     let mut random = Random(seed);
     let script = Script::new()
         .then(Reply::text(["a ", "b ", "c"]).call("call-1", "echo", json!({"text": "a"})))
@@ -111,8 +133,16 @@ async fn p_11_fifty_cancels_at_random_moments_leave_no_process_descriptor_or_fil
             under.cancel();
         };
         let (outcome, ()) = tokio::join!(talk.0.turn(Input::text("Go."), io), stop);
-        assert_eq!(outcome.unwrap(), Outcome::Cancelled, "seed {seed}, cancel {n} after {moment:?}");
-        assert_eq!((under.tools.live(), processes(&scene)), (0, Vec::new()), "seed {seed}, cancel {n} after {moment:?}");
+        assert_eq!(
+            outcome.unwrap(),
+            Outcome::Cancelled,
+            "seed {seed}, cancel {n} after {moment:?}"
+        );
+        assert_eq!(
+            (under.tools.live(), processes(&scene)),
+            (0, Vec::new()),
+            "seed {seed}, cancel {n} after {moment:?}"
+        );
         talk.close().await;
         assert_eq!(names_in(&scene.run_dir()), Vec::<String>::new());
         if n == 0 {
@@ -120,5 +150,9 @@ async fn p_11_fifty_cancels_at_random_moments_leave_no_process_descriptor_or_fil
         }
     }
     scene.provider.shutdown().await;
-    assert!(descriptors() <= before.unwrap(), "{} descriptors, {before:?} before", descriptors());
+    assert!(
+        descriptors() <= before.unwrap(),
+        "{} descriptors, {before:?} before",
+        descriptors()
+    );
 }

@@ -14,21 +14,33 @@ fn descendants() -> Vec<(u32, String, String)> {
     let mut found = vec![std::process::id()];
     let mut at = 0;
     while at < found.len() {
-        for task in fs::read_dir(format!("/proc/{}/task", found[at])).into_iter().flatten().flatten() {
+        for task in fs::read_dir(format!("/proc/{}/task", found[at]))
+            .into_iter()
+            .flatten()
+            .flatten()
+        {
             let children = fs::read_to_string(task.path().join("children")).unwrap_or_default();
             found.extend(children.split_whitespace().map(|id| id.parse::<u32>().unwrap()));
         }
         at += 1;
     }
-    let read = |id: u32, what: &str| String::from_utf8_lossy(&fs::read(format!("/proc/{id}/{what}")).unwrap_or_default()).replace('\0', "\n");
-    found[1..].iter().map(|id| (*id, read(*id, "cmdline"), read(*id, "environ"))).collect()
+    let read = |id: u32, what: &str| {
+        String::from_utf8_lossy(&fs::read(format!("/proc/{id}/{what}")).unwrap_or_default()).replace('\0', "\n")
+    };
+    found[1..]
+        .iter()
+        .map(|id| (*id, read(*id, "cmdline"), read(*id, "environ")))
+        .collect()
 }
 
 fn files(dir: &Path, found: &mut Vec<(String, Vec<u8>)>) {
     for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
         match entry.file_type().unwrap() {
             kind if kind.is_dir() => files(&entry.path(), found),
-            kind if kind.is_file() => found.push((entry.path().display().to_string(), fs::read(entry.path()).unwrap_or_default())),
+            kind if kind.is_file() => found.push((
+                entry.path().display().to_string(),
+                fs::read(entry.path()).unwrap_or_default(),
+            )),
             _ => {}
         }
     }
@@ -54,8 +66,15 @@ async fn p_08_no_argument_of_any_process_and_no_file_holds_a_secret() {
     let (_, (seen, on_disk)) = tokio::join!(turn, look);
     talk.close().await;
 
-    let child = seen.iter().find(|(_, _, environ)| environ.contains("CAPSULE_MCP_TOKEN=")).expect("the CLI runs");
-    let token = child.2.lines().find_map(|line| line.strip_prefix("CAPSULE_MCP_TOKEN=")).unwrap();
+    let child = seen
+        .iter()
+        .find(|(_, _, environ)| environ.contains("CAPSULE_MCP_TOKEN="))
+        .expect("the CLI runs");
+    let token = child
+        .2
+        .lines()
+        .find_map(|line| line.strip_prefix("CAPSULE_MCP_TOKEN="))
+        .unwrap();
     assert!(token.len() >= 32 && child.2.contains(KEY));
     for (id, args, _) in &seen {
         for secret in [KEY, token, "THE-PROMPT"] {
@@ -89,12 +108,30 @@ async fn p_12_the_environment_is_the_allow_list() {
     let (_, seen) = tokio::join!(turn, look);
     talk.close().await;
     let place = scene.dir.path().display().to_string();
-    let (_, _, environ) = seen.into_iter().find(|(_, _, environ)| environ.contains(&place)).expect("the CLI runs");
-    let names: BTreeSet<_> = environ.lines().filter_map(|line| line.split_once('=')).map(|(name, _)| name.to_owned()).collect();
+    let (_, _, environ) = seen
+        .into_iter()
+        .find(|(_, _, environ)| environ.contains(&place))
+        .expect("the CLI runs");
+    let names: BTreeSet<_> = environ
+        .lines()
+        .filter_map(|line| line.split_once('='))
+        .map(|(name, _)| name.to_owned())
+        .collect();
     let wanted = [
-        "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "CAPSULE_MCP_TOKEN", "CLAUDE_CODE_DISABLE_ATTACHMENTS",
-        "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "CLAUDE_CODE_MAX_OUTPUT_TOKENS", "CLAUDE_CODE_MAX_RETRIES",
-        "CLAUDE_CONFIG_DIR", "DISABLE_AUTOUPDATER", "HOME", "NO_PROXY", "PATH", "TMPDIR", "XDG_CACHE_HOME",
+        "ANTHROPIC_API_KEY",
+        "ANTHROPIC_BASE_URL",
+        "CAPSULE_MCP_TOKEN",
+        "CLAUDE_CODE_DISABLE_ATTACHMENTS",
+        "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC",
+        "CLAUDE_CODE_MAX_OUTPUT_TOKENS",
+        "CLAUDE_CODE_MAX_RETRIES",
+        "CLAUDE_CONFIG_DIR",
+        "DISABLE_AUTOUPDATER",
+        "HOME",
+        "NO_PROXY",
+        "PATH",
+        "TMPDIR",
+        "XDG_CACHE_HOME",
     ];
     assert_eq!(names, wanted.map(str::to_owned).into());
 }

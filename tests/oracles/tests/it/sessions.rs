@@ -27,12 +27,25 @@ async fn a_second_turn_in_a_new_conversation_remembers_the_first() {
     let told = second.turn("What did I say?").await;
 
     assert_eq!(told.answer(), "You said 17.");
-    assert!(matches!(told.log.events()[0], Event::Started { resumed: true, .. }), "{:?}", told.log.events()[0]);
+    assert!(
+        matches!(told.log.events()[0], Event::Started { resumed: true, .. }),
+        "{:?}",
+        told.log.events()[0]
+    );
     let request = scene.request(2);
     let messages = request["messages"].to_string();
-    assert!(messages.contains("Remember 17.") && messages.contains("It is 17."), "{messages}");
-    assert!(request["system"].to_string().contains("A NEW SYSTEM PROMPT."), "a changed system prompt counts");
-    assert_eq!((second.0.health(), second.0.resume_state()), (Health::Ready, Some(state)));
+    assert!(
+        messages.contains("Remember 17.") && messages.contains("It is 17."),
+        "{messages}"
+    );
+    assert!(
+        request["system"].to_string().contains("A NEW SYSTEM PROMPT."),
+        "a changed system prompt counts"
+    );
+    assert_eq!(
+        (second.0.health(), second.0.resume_state()),
+        (Health::Ready, Some(state))
+    );
     second.close().await;
     scene.provider.assert_clean();
 }
@@ -47,10 +60,17 @@ async fn turns_of_one_conversation_follow_each_other_and_usage_is_each_turns_own
     for answer in ["One.", "Two."] {
         let told = talk.turn("Next.").await;
         assert_eq!((told.answer(), talk.0.health()), (answer, Health::Ready));
-        usages.push(told.log.events().into_iter().rev().find_map(|event| match event {
-            Event::Usage(usage) => Some(usage),
-            _ => None,
-        }).unwrap());
+        usages.push(
+            told.log
+                .events()
+                .into_iter()
+                .rev()
+                .find_map(|event| match event {
+                    Event::Usage(usage) => Some(usage),
+                    _ => None,
+                })
+                .unwrap(),
+        );
     }
     talk.close().await;
     assert_eq!(usages[0], usages[1]);
@@ -68,7 +88,10 @@ async fn a_session_that_the_cli_has_forgotten_is_its_own_error() {
     };
     let mut talk = scene.open(scene.kept(Some(state))).await;
     let told = talk.turn("Go on.").await;
-    assert_eq!((told.error().code, told.error().kind), ("claude-session-lost", ErrorKind::ConversationLost));
+    assert_eq!(
+        (told.error().code, told.error().kind),
+        ("claude-session-lost", ErrorKind::ConversationLost)
+    );
     talk.close().await;
 }
 

@@ -27,7 +27,10 @@ pub(crate) fn claude() -> Option<PathBuf> {
     if path.is_file() {
         return Some(path);
     }
-    let reason = format!("no claude CLI at {}; run tests/oracles/install-clis.sh .tools", path.display());
+    let reason = format!(
+        "no claude CLI at {}; run tests/oracles/install-clis.sh .tools",
+        path.display()
+    );
     assert!(std::env::var_os("CAPSULE_TEST_NO_SKIP").is_none(), "{reason}");
     eprintln!("SKIPPED: {reason}");
     None
@@ -53,7 +56,10 @@ impl Scene {
         values.insert("endpoint".into(), provider.url().into());
         values.insert("api_key".into(), KEY.into());
         values.extend(more.as_object().unwrap().clone());
-        let descriptor = Registry::<TransportDescriptor>::linked().unwrap().get("claude").unwrap();
+        let descriptor = Registry::<TransportDescriptor>::linked()
+            .unwrap()
+            .get("claude")
+            .unwrap();
         let settings = Settings::new(values, &(descriptor.settings_schema)(None), ".");
         let transport = (descriptor.build)(settings, services(SystemClock)).unwrap();
         let dir = tempfile::tempdir().unwrap();
@@ -107,7 +113,11 @@ impl Scene {
         let mut talk = self.open(spec).await;
         let told = talk.turn(text).await;
         talk.close().await;
-        assert_eq!(names_in(&self.run_dir()), Vec::<String>::new(), "the run directory is empty again");
+        assert_eq!(
+            names_in(&self.run_dir()),
+            Vec::<String>::new(),
+            "the run directory is empty again"
+        );
         told
     }
 
@@ -123,7 +133,9 @@ pub(crate) fn no_tools() -> Arc<Catalogue> {
 
 pub(crate) fn names_in(dir: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(dir).unwrap();
-    entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+    entries
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect()
 }
 
 /// What a turn came to.

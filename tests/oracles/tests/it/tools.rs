@@ -43,7 +43,11 @@ async fn a_tool_call_makes_the_round_trip_under_one_id() {
 async fn a_tool_that_fails_is_told_to_the_model_and_the_run_goes_on() {
     let Some(cli) = claude() else { return };
     let script = Script::new()
-        .then(Reply::new().call("call-1", "fail", json!({})).call("call-2", "denied", json!({})))
+        .then(
+            Reply::new()
+                .call("call-1", "fail", json!({}))
+                .call("call-2", "denied", json!({})),
+        )
         .then(Reply::text("Both failed."));
     let scene = Scene::with(&cli, script).await;
 
@@ -51,17 +55,28 @@ async fn a_tool_that_fails_is_told_to_the_model_and_the_run_goes_on() {
 
     assert_eq!(told.answer(), "Both failed.");
     let fold = told.log.fold();
-    let results: Vec<_> = fold.calls().into_iter().map(|call| call.result.clone().unwrap().0).collect();
+    let results: Vec<_> = fold
+        .calls()
+        .into_iter()
+        .map(|call| call.result.clone().unwrap().0)
+        .collect();
     assert_eq!(results, [ToolStatus::Failed, ToolStatus::Denied]);
     let second = scene.request(1)["messages"].to_string();
-    assert!(second.contains("kit-fail always fails") && second.contains("kit-denied lacks a grant"), "{second}");
+    assert!(
+        second.contains("kit-fail always fails") && second.contains("kit-denied lacks a grant"),
+        "{second}"
+    );
 }
 
 #[tokio::test]
 async fn calls_of_one_request_run_at_once() {
     let Some(cli) = claude() else { return };
     let script = Script::new()
-        .then(Reply::new().call("call-1", "meet", json!({})).call("call-2", "meet", json!({})))
+        .then(
+            Reply::new()
+                .call("call-1", "meet", json!({}))
+                .call("call-2", "meet", json!({})),
+        )
         .then(Reply::text("They met."));
     let scene = Scene::with(&cli, script).await;
     assert_eq!(scene.ask("Meet.").await.answer(), "They met.");
@@ -80,10 +95,18 @@ async fn only_the_capsules_tools_are_offered_and_none_where_there_are_none() {
     };
     assert_eq!(scene.ask_as(spec, "Hi.").await.answer(), "Hello.");
 
-    let offered: Vec<Vec<String>> = scene.provider.requests().iter().map(|request| {
-        let tools = request.body["tools"].as_array().cloned().unwrap_or_default();
-        tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
-    }).collect();
+    let offered: Vec<Vec<String>> = scene
+        .provider
+        .requests()
+        .iter()
+        .map(|request| {
+            let tools = request.body["tools"].as_array().cloned().unwrap_or_default();
+            tools
+                .iter()
+                .map(|tool| tool["name"].as_str().unwrap().to_owned())
+                .collect()
+        })
+        .collect();
     let kit = ["echo", "fail", "denied", "sleep", "meet"].map(|alias| format!("mcp__capsule__{alias}"));
     let mut first = offered[0].clone();
     first.sort();
@@ -103,9 +126,11 @@ async fn a_call_of_a_tool_that_is_not_there_is_recorded_as_missed() {
     let told = scene.ask("Run id.").await;
 
     assert_eq!(told.answer(), "There is no such tool.");
-    let missed = told.log.entries().into_iter().any(
-        |entry| matches!(entry, Entry::Run(RunEvent::Missed { call, .. }) if call == CallId::new("call-1")),
-    );
+    let missed = told
+        .log
+        .entries()
+        .into_iter()
+        .any(|entry| matches!(entry, Entry::Run(RunEvent::Missed { call, .. }) if call == CallId::new("call-1")));
     assert!(missed, "{:#?}", told.log.entries());
     assert_eq!(warnings(&told.log.events()), ["claude-call-missed"]);
 }
@@ -120,7 +145,9 @@ async fn the_limit_on_model_requests_is_an_outcome() {
 
     let told = scene.ask_as(spec, "Go on and on.").await;
 
-    let limit = Outcome::LimitReached { which: capsule_api::Limit::Requests };
+    let limit = Outcome::LimitReached {
+        which: capsule_api::Limit::Requests,
+    };
     assert_eq!(told.outcome.as_ref().unwrap(), &limit);
     assert_eq!(scene.provider.requests().len(), 1);
 }

@@ -41,10 +41,18 @@ impl Answer {
 
     /// The text of its text blocks.
     pub(super) fn text(&self) -> String {
-        let texts = self.parts.iter().filter(|part| !part.gone).filter_map(|part| match &part.what {
-            What::Block { kind: BlockKind::Text, text, .. } => Some(text.as_str()),
-            _ => None,
-        });
+        let texts = self
+            .parts
+            .iter()
+            .filter(|part| !part.gone)
+            .filter_map(|part| match &part.what {
+                What::Block {
+                    kind: BlockKind::Text,
+                    text,
+                    ..
+                } => Some(text.as_str()),
+                _ => None,
+            });
         texts.collect()
     }
 
@@ -98,10 +106,13 @@ impl Answer {
     }
 
     fn delta(&mut self, index: u32, delta: wire::Delta, actions: &mut Vec<Action>) {
-        let part = self.parts.iter_mut().find(|part| part.index == Some(index) && !part.gone);
+        let part = self
+            .parts
+            .iter_mut()
+            .find(|part| part.index == Some(index) && !part.gone);
         match (part.map(|part| &mut part.what), delta) {
-            (Some(What::Block { id, kind, text }), wire::Delta::TextDelta { text: piece })
-            | (Some(What::Block { id, kind, text }), wire::Delta::ThinkingDelta { thinking: piece })
+            (Some(What::Block { id, kind, text }), wire::Delta::Text { text: piece })
+            | (Some(What::Block { id, kind, text }), wire::Delta::Thinking { thinking: piece })
                 if !piece.is_empty() =>
             {
                 text.push_str(&piece);
@@ -111,7 +122,7 @@ impl Answer {
                     text: piece,
                 }));
             }
-            (Some(What::Call { id, bytes }), wire::Delta::InputJsonDelta { partial_json }) if !partial_json.is_empty() => {
+            (Some(What::Call { id, bytes }), wire::Delta::Input { partial_json }) if !partial_json.is_empty() => {
                 *bytes += partial_json.len() as u64;
                 actions.push(Action::Say(Say::CallProgress {
                     call: id.clone(),

@@ -99,11 +99,6 @@ impl Reader {
         self.session.as_deref()
     }
 
-    /// Whether the terminal event was read.
-    pub(crate) fn ended(&self) -> bool {
-        self.result.is_some()
-    }
-
     /// Reads one line of stdout. Text that is not JSON is counted and skipped; several objects on one line are read one by one.
     pub(crate) fn line(&mut self, line: &str) -> Vec<Action> {
         let mut actions = Vec::new();
@@ -149,7 +144,11 @@ impl Reader {
             "rate_limit_event" | "tool_progress" | "keep_alive" | "control_response" => return,
             _ => {
                 // Bounded: a peer that invents types for ever fills one counter.
-                let key = if self.unknown.len() < 32 { kind } else { "others".to_owned() };
+                let key = if self.unknown.len() < 32 {
+                    kind
+                } else {
+                    "others".to_owned()
+                };
                 *self.unknown.entry(key).or_default() += 1;
                 return;
             }
@@ -182,7 +181,10 @@ impl Reader {
             "api_retry" => self.retry(&system, actions),
             "permission_denied" => {
                 let tool = system.tool_name.unwrap_or_default();
-                actions.push(warning("claude-permission-denied", format!("the CLI refused a call of `{tool}` by itself")));
+                actions.push(warning(
+                    "claude-permission-denied",
+                    format!("the CLI refused a call of `{tool}` by itself"),
+                ));
             }
             _ => {}
         }
@@ -222,7 +224,10 @@ impl Reader {
             return Ok(());
         }
         let list = |names: Vec<&String>| names.into_iter().cloned().collect::<Vec<_>>().join(", ");
-        let error = Error::new(&codes::TOOLS, format!("the CLI's tools are not the capsule's (its connection: {status})"));
+        let error = Error::new(
+            &codes::TOOLS,
+            format!("the CLI's tools are not the capsule's (its connection: {status})"),
+        );
         Err(error
             .with("missing", list(want.difference(&got).collect()))
             .with("unwanted", list(got.difference(&want).collect())))
@@ -230,11 +235,16 @@ impl Reader {
 
     fn retry(&mut self, system: &wire::System, actions: &mut Vec<Action>) {
         self.answer.abandon(0, actions);
-        let class = system.error.as_ref().map(|error| error.as_str().map_or_else(|| error.to_string(), str::to_owned));
+        let class = system
+            .error
+            .as_ref()
+            .map(|error| error.as_str().map_or_else(|| error.to_string(), str::to_owned));
         let class = class.unwrap_or_default();
         if matches!(system.error_status, Some(401 | 403)) || class == "authentication_failed" {
             // The CLI would try again for minutes; a refused key stays refused.
-            let status = system.error_status.map_or_else(|| class.clone(), |status| format!("status {status}"));
+            let status = system
+                .error_status
+                .map_or_else(|| class.clone(), |status| format!("status {status}"));
             let error = Error::new(&codes::AUTH, format!("the provider refused the credential ({status})"));
             actions.push(Action::Stop(Err(error)));
             return;
@@ -278,7 +288,9 @@ impl Reader {
             let Some(id) = block["tool_use_id"].as_str() else {
                 continue;
             };
-            let told = block["content"].as_str().map_or_else(|| block["content"].to_string(), str::to_owned);
+            let told = block["content"]
+                .as_str()
+                .map_or_else(|| block["content"].to_string(), str::to_owned);
             actions.push(Action::Returned {
                 call: CallId::new(id),
                 told: told.chars().take(500).collect(),
@@ -334,7 +346,11 @@ fn usage_of(usage: &wire::Usage) -> Usage {
         output: usage.output_tokens.unwrap_or(0),
         cache_read: usage.cache_read_input_tokens.unwrap_or(0),
         cache_write: usage.cache_creation_input_tokens.unwrap_or(0),
-        reasoning: usage.output_tokens_details.as_ref().and_then(|details| details.thinking_tokens).unwrap_or(0),
+        reasoning: usage
+            .output_tokens_details
+            .as_ref()
+            .and_then(|details| details.thinking_tokens)
+            .unwrap_or(0),
         requests: 0,
     }
 }

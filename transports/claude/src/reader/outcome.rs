@@ -20,7 +20,11 @@ impl Reader {
     /// The run's outcome, from all that was read and the exit. `stderr` is the end of what the CLI wrote there.
     pub(crate) fn outcome(&self, ending: &Ending, stderr: &str) -> Result<Outcome, Error> {
         let told = |error: Error| {
-            let error = if stderr.is_empty() { error } else { error.with("stderr", stderr) };
+            let error = if stderr.is_empty() {
+                error
+            } else {
+                error.with("stderr", stderr)
+            };
             match ending {
                 Ending::Exited(code) => error.with("exit", code.to_string()),
                 Ending::Died(how) => error.with("exit", how.clone()),
@@ -38,7 +42,8 @@ impl Reader {
                 format!("the CLI ended without a terminal event ({how})"),
             )));
         };
-        let good = !result.is_error && result.subtype == "success" && result.terminal_reason.as_deref() == Some("completed");
+        let good =
+            !result.is_error && result.subtype == "success" && result.terminal_reason.as_deref() == Some("completed");
         if good {
             return self.completed(result, ending).map_err(told);
         }
@@ -102,5 +107,8 @@ fn class(result: &RunResult, failure: &Failure, status: Option<u16>) -> &'static
 }
 
 fn exit_after_success(how: &str) -> Error {
-    Error::new(&codes::EXIT, format!("the CLI reported success and then ended with {how}"))
+    Error::new(
+        &codes::EXIT,
+        format!("the CLI reported success and then ended with {how}"),
+    )
 }

@@ -87,7 +87,8 @@ impl ToolDispatch for SlotDispatch {
 
     async fn call(&self, mut call: ToolCall) -> ToolReply {
         let turn = self.lock().clone();
-        let Some((turn, _running)) = turn.and_then(|turn| Running::enter(&turn, &call.id).map(|running| (turn, running)))
+        let Some((turn, _running)) =
+            turn.and_then(|turn| Running::enter(&turn, &call.id).map(|running| (turn, running)))
         else {
             return ToolReply::new(ToolStatus::Failed, "no turn is running");
         };
@@ -148,7 +149,10 @@ impl Waits {
     }
 
     fn total(&self, now: Instant) -> Duration {
-        self.over + self.since.map_or(Duration::ZERO, |since| now.saturating_duration_since(since))
+        self.over
+            + self
+                .since
+                .map_or(Duration::ZERO, |since| now.saturating_duration_since(since))
     }
 }
 
