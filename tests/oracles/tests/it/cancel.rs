@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::support::{Scene, Under, claude, names_in};
 
 /// Processes that this test's directory shows up in: the CLIs it started.
-fn processes(scene: &Scene) -> Vec<String> {
+pub(crate) fn processes(scene: &Scene) -> Vec<String> {
     let place = scene.dir.path().display().to_string();
     let mut found = Vec::new();
     for id in names_in("/proc".as_ref())

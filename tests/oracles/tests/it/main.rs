@@ -6,6 +6,7 @@
 
 mod cancel;
 mod errors;
+mod misbehaviour;
 mod prompts;
 mod secrets;
 mod sessions;
