@@ -165,6 +165,14 @@ fn arguments(name: &str, pieces: &str, whole: Option<Value>) -> Result<Value, Er
         Some(value) => Some(value),
         None => parse(pieces),
     };
+    object(name, value)
+}
+
+/// Arguments as the object that they must be.
+///
+/// # Errors
+/// They are something else, or could not be read (`None`).
+pub(crate) fn object(name: &str, value: Option<Value>) -> Result<Value, Error> {
     match value {
         Some(Value::Null) => Ok(Value::Object(Map::new())),
         Some(value @ Value::Object(_)) => Ok(value),

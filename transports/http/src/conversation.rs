@@ -10,6 +10,7 @@ use capsule_api::{
 
 use crate::{
     answer::{Ids, LiveAnswer, PlannedCall},
+    assemble::object,
     codes,
     gate::gated,
     history::{CANCELLED, History},
@@ -68,6 +69,9 @@ impl HttpConversation {
         });
         let mut total = Usage::default();
         for n in 1..=self.spec.limits.requests {
+            if io.cancel.is_cancelled() {
+                return Ok(Outcome::Cancelled);
+            }
             io.events.emit(Event::RequestStarted { n });
             let (response, calls) = match self.ask(io, &mut total).await? {
                 Answered::Cancelled => return Ok(Outcome::Cancelled),
@@ -97,21 +101,18 @@ impl HttpConversation {
                 _ = io.cancel.cancelled() => None,
                 answered = work => Some(answered),
             };
+            let answered = answered.map(|answered| answered.and_then(checked));
+            let whole = answered.as_ref().and_then(|answered| answered.as_ref().ok());
+            // A request that failed or was cancelled is paid for as far as it came.
+            let counts = whole.map(|response| response.usage).or_else(|| live.usage());
+            if let Some(counts) = counts {
+                add(total, counts, whole.is_some());
+                io.events.emit(Event::Usage(*total));
+            }
             let Some(answered) = answered else {
-                add(total, live.usage(), false);
                 live.abandon();
                 return Ok(Answered::Cancelled);
             };
-            let answered = answered.and_then(checked);
-            let counted = answered
-                .as_ref()
-                .ok()
-                .map(|response| response.usage)
-                .or_else(|| live.usage());
-            add(total, counted, answered.is_ok());
-            if counted.is_some() {
-                io.events.emit(Event::Usage(*total));
-            }
             let error = match answered {
                 Ok(mut response) => {
                     let run = matches!(response.stop_reason, StopReason::EndTurn | StopReason::ToolCall);
@@ -172,10 +173,7 @@ impl HttpConversation {
                 self.history.assistant(without_calls.collect());
                 None
             }
-            StopReason::Error => {
-                let message = "the driver reports that the model's answer failed";
-                return Err(Error::new(&codes::ANSWER_FAILED, message));
-            }
+            StopReason::Error => return Err(failed()),
         })
     }
 
@@ -229,9 +227,8 @@ impl Conversation for HttpConversation {
 }
 
 /// Adds the counts of one request to the turn's.
-fn add(total: &mut Usage, request: Option<Usage>, answered: bool) {
+fn add(total: &mut Usage, request: Usage, answered: bool) {
     total.requests += u32::from(answered);
-    let Some(request) = request else { return };
     total.input += request.input;
     total.output += request.output;
     total.cache_read += request.cache_read;
@@ -239,14 +236,34 @@ fn add(total: &mut Usage, request: Option<Usage>, answered: bool) {
     total.reasoning += request.reasoning;
 }
 
-/// An answer that waits for results of calls it does not make is not an answer.
-fn checked(response: Response) -> Result<Response, Error> {
-    let calls = |block: &ContentBlock| matches!(block, ContentBlock::ToolCall { .. });
-    if response.stop_reason == StopReason::ToolCall && !response.content.iter().any(calls) {
+/// The rules that an answer keeps, whichever driver gave it: it did not fail, its calls have objects as arguments, and it does not wait for
+/// results of calls that it does not make. Calls that the output limit cut are not among its blocks.
+fn checked(mut response: Response) -> Result<Response, Error> {
+    if response.stop_reason == StopReason::Error {
+        return Err(failed());
+    }
+    if response.stop_reason == StopReason::MaxTokens {
+        response
+            .content
+            .retain(|block| !matches!(block, ContentBlock::ToolCall { .. }));
+    }
+    let mut calls = 0;
+    for block in &mut response.content {
+        if let ContentBlock::ToolCall { name, input, .. } = block {
+            calls += 1;
+            *input = object(name, Some(input.take()))?;
+        }
+    }
+    if response.stop_reason == StopReason::ToolCall && calls == 0 {
         let message = "the model stopped to wait for tool results but called no tool";
         return Err(Error::new(&codes::CALLS_MISSING, message));
     }
     Ok(response)
+}
+
+fn failed() -> Error {
+    let message = "the driver reports that the model's answer failed";
+    Error::new(&codes::ANSWER_FAILED, message)
 }
 
 fn content_of(input: Input) -> Result<Vec<ContentBlock>, Error> {
@@ -265,3 +282,7 @@ fn text_of(content: &[ContentBlock]) -> String {
     });
     texts.collect()
 }
+
+#[cfg(test)]
+#[path = "conversation_tests.rs"]
+mod tests;

@@ -24,3 +24,30 @@ pub(crate) async fn gated<T>(events: &Events, work: impl Future<Output = T>) -> 
     })
     .await
 }
+
+#[cfg(test)]
+mod tests {
+    use capsule_transport_kit::Recorder;
+    use futures_util::FutureExt as _;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_driver_waits_while_the_log_has_no_room() {
+        let log = std::sync::Arc::new(Recorder::new());
+        let events = Events::new(log.clone());
+        log.stall(true);
+        let mut polled = 0;
+        let mut work = Box::pin(gated(
+            &events,
+            poll_fn(|_| {
+                polled += 1;
+                std::task::Poll::Ready(())
+            }),
+        ));
+        assert_eq!(work.as_mut().now_or_never(), None);
+        log.stall(false);
+        work.await;
+        assert_eq!(polled, 1);
+    }
+}

@@ -82,3 +82,7 @@ fn told(reply: &ToolReply) -> Told {
 fn not_shown(what: &str, media_type: &str, bytes: usize) -> String {
     format!("[{what}, {media_type}, {bytes} bytes: cannot be shown on this transport]")
 }
+
+#[cfg(test)]
+#[path = "tools_tests.rs"]
+mod tests;
