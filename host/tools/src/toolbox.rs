@@ -149,9 +149,9 @@ impl Toolbox {
         })
     }
 
-    /// Ends the sandbox: calls in flight end as cancelled, its threads are waited for, but no longer than `grace` (one that is stuck in a
+    /// Ends the sandbox: calls in flight end as cancelled, and so do later ones that would wait; its threads are waited for, but no longer than `grace` (one that is stuck in a
     /// hung file system cannot be ended). Blocks; not to be called on a thread of an async runtime.
-    pub fn shut_down(self, grace: Duration) {
+    pub fn shut_down(&self, grace: Duration) {
         if let Some(sandbox) = &self.sandbox {
             sandbox.shut_down(grace);
         }

@@ -97,6 +97,51 @@ async fn w_03_no_path_leaves_the_granted_directory() {
     }
 }
 
+/// Takes `notes.txt` from one granted directory into another; what the guest was told, and where the file is then.
+async fn take(function: &str, from: Mode, to: Mode) -> ((ToolStatus, String), bool, bool) {
+    let mut capsule = Capsule::with("open", guests::takes_across(function).build_with_data("notes.txt"));
+    for (name, mode) in [("from", from), ("to", to)] {
+        let host = capsule.directory(name);
+        let guest = format!("/{name}");
+        capsule.grants.filesystem.push(Preopen { host, guest, mode });
+    }
+    fs::write(capsule.path("from/notes.txt"), "keep me").unwrap();
+    let reply = capsule.turn().ask("open").await;
+    (
+        reply,
+        capsule.path("from/notes.txt").exists(),
+        capsule.path("to/notes.txt").exists(),
+    )
+}
+
+#[tokio::test]
+async fn w_03_no_file_crosses_the_border_of_a_read_only_directory() {
+    for function in ["rename-at", "link-at"] {
+        let unmoved = (refused(NOT_PERMITTED), true, false);
+        assert_eq!(take(function, Mode::Ro, Mode::Rw).await, unmoved, "{function} out");
+        assert_eq!(take(function, Mode::Rw, Mode::Ro).await, unmoved, "{function} in");
+    }
+    let moved = (said(ToolStatus::Passed, "notes.txt"), false, true);
+    assert_eq!(take("rename-at", Mode::Rw, Mode::Rw).await, moved);
+}
+
+#[tokio::test]
+async fn w_03_a_link_made_by_a_guest_leads_nowhere_it_may_not_go() {
+    let absolute = open(Mode::Rw, guests::links_to(), "/etc/passwd", |_| ()).await;
+    assert_eq!(absolute, refused(NOT_PERMITTED));
+    let nothing_made = open(Mode::Ro, guests::links_to(), "notes.txt", |_| ()).await;
+    assert_eq!(nothing_made, refused(NOT_PERMITTED));
+    // One that leads out may be made, as far as the file system is concerned; going through it is what is refused.
+    let made = open(Mode::Rw, guests::links_to(), "../outside.txt", |_| ()).await;
+    assert_eq!(made, said(ToolStatus::Passed, "../outside.txt"));
+    let followed = |path| {
+        let link = |host: &Path| symlink("../outside.txt", host.join("s")).unwrap();
+        open(Mode::Rw, guests::opens(0, READ), path, link)
+    };
+    assert_eq!(followed("s").await, refused(NOT_PERMITTED));
+    assert_ne!(followed("s/").await.0, ToolStatus::Passed);
+}
+
 #[tokio::test]
 async fn without_a_grant_there_is_no_directory() {
     let turn = Capsule::with("open", guests::opens(0, READ).build_with_data("etc/passwd")).turn();

@@ -256,16 +256,73 @@ pub(crate) fn environment() -> Guest {
     )
 }
 
+/// Leaves the error code that lies at `address` at 200, as two digits.
+fn report(address: u32) -> String {
+    format!(
+        "(i32.store8 (i32.const 200) (i32.add (i32.const 48) (i32.div_u (i32.load8_u (i32.const {address})) (i32.const 10))))
+         (i32.store8 (i32.const 201) (i32.add (i32.const 48) (i32.rem_u (i32.load8_u (i32.const {address})) (i32.const 10))))"
+    )
+}
+
+/// Takes a file named by its data from the first granted directory into the second under the same name, by `rename-at` or `link-at`.
+/// Passes, or fails with the number of the error in two digits.
+pub(crate) fn takes_across(function: &str) -> Guest {
+    let (flags, flag) = match function {
+        "link-at" => ("i32", "(i32.const 0)"),
+        _ => ("", ""),
+    };
+    let report = report(33);
+    guest(&format!(
+        "(call $directories (i32.const 32))
+         (call $take (i32.load (i32.load (i32.const 32))) {flag} (i32.const 64) (global.get $data)
+           (i32.load offset=12 (i32.load (i32.const 32))) (i32.const 64) (global.get $data) (i32.const 32))
+         (if (result i32) (i32.load8_u (i32.const 32))
+           (then {report} (call $ret (i32.const 1) (i32.const 200) (i32.const 2)))
+           (else (call $ret (i32.const 0) (i32.const 64) (global.get $data))))"
+    ))
+    .imports(
+        "wasi:filesystem/types@0.2.3",
+        &format!(
+            r#"(import "wasi:filesystem/types@0.2.3" "[method]descriptor.{function}"
+            (func $take (param i32 {flags} i32 i32 i32 i32 i32 i32)))"#
+        ),
+    )
+    .imports(
+        "wasi:filesystem/preopens@0.2.3",
+        r#"(import "wasi:filesystem/preopens@0.2.3" "get-directories" (func $directories (param i32)))"#,
+    )
+}
+
+/// Makes a link called `s` to its data in the first granted directory. Passes, or fails with the number of the error in two digits.
+pub(crate) fn links_to() -> Guest {
+    let report = report(33);
+    guest(&format!(
+        "(call $directories (i32.const 32))
+         (i32.store8 (i32.const 210) (i32.const 0x73))
+         (call $link (i32.load (i32.load (i32.const 32))) (i32.const 64) (global.get $data)
+           (i32.const 210) (i32.const 1) (i32.const 32))
+         (if (result i32) (i32.load8_u (i32.const 32))
+           (then {report} (call $ret (i32.const 1) (i32.const 200) (i32.const 2)))
+           (else (call $ret (i32.const 0) (i32.const 64) (global.get $data))))"
+    ))
+    .imports(
+        "wasi:filesystem/types@0.2.3",
+        r#"(import "wasi:filesystem/types@0.2.3" "[method]descriptor.symlink-at"
+            (func $link (param i32 i32 i32 i32 i32 i32)))"#,
+    )
+    .imports(
+        "wasi:filesystem/preopens@0.2.3",
+        r#"(import "wasi:filesystem/preopens@0.2.3" "get-directories" (func $directories (param i32)))"#,
+    )
+}
+
 /// Opens its data as a path below the first granted directory: passes, or fails with the number of the error in two digits.
 ///
 /// `open` is 1 create, 8 truncate; `flags` 1 read, 2 write.
 pub(crate) fn opens(open: i32, flags: i32) -> Guest {
-    let report = "(local.set $code (i32.load8_u (i32.const 36)))
-         (i32.store8 (i32.const 200) (i32.add (i32.const 48) (i32.div_u (local.get $code) (i32.const 10))))
-         (i32.store8 (i32.const 201) (i32.add (i32.const 48) (i32.rem_u (local.get $code) (i32.const 10))))";
+    let report = report(36);
     guest(&format!(
-        "(local $code i32)
-         (call $directories (i32.const 32))
+        "(call $directories (i32.const 32))
          (if (i32.eqz (i32.load (i32.const 36))) (then (return (call $ret (i32.const 1) (i32.const 64) (i32.const 0)))))
          (call $open (i32.load (i32.load (i32.const 32))) (i32.const 1) (i32.const 64) (global.get $data)
            (i32.const {open}) (i32.const {flags}) (i32.const 32))
