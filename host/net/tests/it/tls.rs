@@ -1,8 +1,8 @@
 //! TLS with authorities that a test makes.
 
-use std::{net::SocketAddr, sync::Arc};
+use std::{net::SocketAddr, process::Command, sync::Arc};
 
-use capsule_api::{Error, HttpClient as _, Retry};
+use capsule_api::{Error, ErrorKind, HttpClient as _, Retry};
 use capsule_net::Roots;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use rustls::{RootCertStore, ServerConfig, pki_types::PrivateKeyDer};
@@ -96,4 +96,26 @@ async fn a_peer_that_speaks_no_tls_is_a_tls_error() {
         .await
         .unwrap_err();
     assert_eq!(error.code, "net-tls", "{error}");
+}
+
+const NO_STORE: &str = "/nowhere/roots.pem";
+
+#[tokio::test]
+#[ignore = "needs an environment of its own; the next test gives it one"]
+async fn without_a_store() {
+    let error = ask(Roots::System, "127.0.0.1:1".parse().unwrap()).await.unwrap_err();
+    let seen = (error.code, error.kind, error.message.contains(NO_STORE));
+    assert_eq!(seen, ("net-roots", ErrorKind::TransportUnavailable, true), "{error}");
+}
+
+#[test]
+fn a_missing_store_of_roots_is_named() {
+    let output = Command::new(std::env::current_exe().unwrap())
+        .args(["tls::without_a_store", "--exact", "--ignored"])
+        .env("SSL_CERT_FILE", NO_STORE)
+        .env_remove("SSL_CERT_DIR")
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && said.contains("1 passed"), "{said}");
 }
