@@ -55,7 +55,7 @@ pub(crate) struct Selection {
     capsule run plugins/capsules/hello\n  \
     capsule run -t 'Summarise notes/today.md'\n  \
     echo 'Summarise notes/today.md' | capsule run my-agent\n  \
-    capsule run my-agent --transport claude --json -t 'Say hello' | jq -r 'select(.kind == \"call_end\").name'\n  \
+    capsule run my-agent --json | jq -r 'select(.kind == \"call_end\").name'\n  \
     capsule run my-agent --continue release -t 'And what is still open?'\n\n\
     Exit codes: 0 completed, 1 failed, 2 usage or manifest, 3 no transport could run, 4 cancelled,\n\
     5 a limit was reached, 6 refused or truncated by the model, 130 Ctrl-C, 143 SIGTERM.")]
