@@ -34,6 +34,11 @@ pub(crate) fn build(settings: Settings, services: Services) -> Result<Box<dyn Tr
         .only(&settings::own_schema())
         .decode(services.secrets.as_ref())?;
     let descriptor = Registry::<DriverDescriptor>::linked()?.get(&own.driver)?;
+    let mut policy = Policy {
+        max_retries: own.retry.max_retries,
+        initial_delay: own.retry.initial_delay.0,
+        max_delay: own.retry.max_delay.0,
+    };
     let schema = (descriptor.settings_schema)();
     let built = (descriptor.build)(settings.only(&schema), &services)?;
     let (driver, billing, wire): (Box<dyn Driver>, _, _) = match built {
@@ -48,6 +53,8 @@ pub(crate) fn build(settings: Settings, services: Services) -> Result<Box<dyn Tr
             (Box::new(driver), wire.billing(), Some(wire))
         }
         BuiltDriver::Playback(playback) => {
+            // A recorded failure is tried again as it was; there is nobody to be gentle with.
+            policy.max_delay = Duration::ZERO;
             let services = services.clone();
             (Box::new(PlaybackDriver { playback, services }), Billing::Free, None)
         }
@@ -67,11 +74,7 @@ pub(crate) fn build(settings: Settings, services: Services) -> Result<Box<dyn Tr
         peer,
         billing,
         clock: services.clock.clone(),
-        policy: Policy {
-            max_retries: own.retry.max_retries,
-            initial_delay: own.retry.initial_delay.0,
-            max_delay: own.retry.max_delay.0,
-        },
+        policy,
         chance: fastrand::f64,
         parallel: own.parallel_calls,
         params: own.params,

@@ -127,6 +127,27 @@ async fn a_tape_keeps_its_timing_on_request() {
 }
 
 #[tokio::test]
+async fn a_recorded_failure_is_tried_again_without_waiting() {
+    let mut failing = tape("Hello, Ada!");
+    let mut first = entry(
+        &["user"],
+        "Greet Ada",
+        r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#,
+    );
+    first["status"] = json!(529);
+    failing["entries"].as_array_mut().unwrap().insert(0, first);
+    // The clock stands still.
+    let (outcome, log) = play(&failing).await;
+    assert_eq!(outcome.unwrap(), completed("I greeted Ada — done. 🦀"));
+    let cause = capsule_api::ErrorKind::Overloaded;
+    assert!(log.events().contains(&Event::Retrying {
+        attempt: 1,
+        after: std::time::Duration::ZERO,
+        cause
+    }));
+}
+
+#[tokio::test]
 async fn a_tape_of_a_wire_that_is_not_linked_names_it() {
     let mut other = tape("Hello, Ada!");
     other["entries"][0]["wire"] = json!("openai");
