@@ -2,7 +2,6 @@
 
 use capsule_api::{ErrorKind, Event, Retry};
 use capsule_fakes::{Answer, Close, Fault, Position, Reply, Script, Step};
-use serde_json::json;
 
 use crate::support::{Scene, Told, claude};
 
@@ -139,20 +138,4 @@ async fn p_02_a_provider_that_comes_back_is_a_completed_run() {
         .filter(|event| matches!(event, Event::RequestStarted { .. }))
         .collect();
     assert_eq!(started, [Event::RequestStarted { n: 1 }]);
-}
-
-#[tokio::test]
-async fn a_cut_after_a_tool_ran_goes_on_and_tells_it() {
-    let Some(cli) = claude() else { return };
-    let first = Reply::new()
-        .call("call-1", "echo", json!({"text": "a"}))
-        .and_text("never seen");
-    let script = Script::new()
-        .then(first.cut(Position::Events(8), Close::Close))
-        .then(Reply::text("On with it."))
-        .allow_non_streaming();
-    let scene = Scene::with(&cli, script).await;
-    let told = scene.ask("Go.").await;
-    assert_eq!(told.answer(), "On with it.");
-    assert_eq!(told.log.fold().calls().len(), 1);
 }

@@ -1,6 +1,6 @@
 //! The reader on recorded streams of the real CLI (2.1.332), trimmed to the fields that are read: `tests/data`.
 
-use capsule_api::{Annotations, BlockKind, Fold, ToolSpec};
+use capsule_api::{Annotations, BlockId, BlockKind, Fold, ToolSpec};
 use proptest::prelude::*;
 
 use super::*;
@@ -189,27 +189,39 @@ fn m_01_one_tool_too_few_or_too_many_is_named() {
     );
 }
 
+/// So many requests, each with the fake provider's counts.
+fn usage(requests: u32) -> Say {
+    Say::Usage(Usage {
+        input: 11 * u64::from(requests),
+        output: 7 * u64::from(requests),
+        requests,
+        ..Usage::default()
+    })
+}
+
+fn delta(block: u32, kind: BlockKind, text: &str) -> Say {
+    Say::Delta {
+        block: BlockId(block),
+        kind,
+        text: text.into(),
+    }
+}
+
+fn whole(block: u32, kind: BlockKind, text: &str) -> Say {
+    Say::Block {
+        block: BlockId(block),
+        kind,
+        text: text.into(),
+    }
+}
+
+fn ended(n: u32, stop: &str) -> Say {
+    Say::RequestEnded { n, stop: stop.into() }
+}
+
 #[test]
 fn a_run_with_a_call_is_told_event_by_event() {
     let ran = play(reader(&ALIASES), &recorded("one-call"), 0);
-    let usage = |times: u64, requests: u32| {
-        Say::Usage(Usage {
-            input: 11 * times,
-            output: 7 * times,
-            requests,
-            ..Usage::default()
-        })
-    };
-    let delta = |block: u32, kind: BlockKind, text: &str| Say::Delta {
-        block: capsule_api::BlockId(block),
-        kind,
-        text: text.into(),
-    };
-    let whole = |block: u32, kind: BlockKind, text: &str| Say::Block {
-        block: capsule_api::BlockId(block),
-        kind,
-        text: text.into(),
-    };
     let (text, thinking) = (BlockKind::Text, BlockKind::Thinking);
     let call = CallId::new("toolu_fake0001");
     let progress = |input_bytes| Say::CallProgress {
@@ -241,21 +253,15 @@ fn a_run_with_a_call_is_told_event_by_event() {
             name: "my echo".into(),
             arguments: json!({"text": "ping-1"}),
         },
-        Say::RequestEnded {
-            n: 1,
-            stop: "tool_call".into(),
-        },
-        usage(1, 1),
+        ended(1, "tool_call"),
+        usage(1),
         Say::RequestStarted { n: 2 },
         delta(2, text, "The tool said wh"),
         delta(2, text, "at it said. Done."),
         whole(2, text, "The tool said what it said. Done."),
-        Say::RequestEnded {
-            n: 2,
-            stop: "end_turn".into(),
-        },
-        usage(2, 2),
-        usage(2, 2),
+        ended(2, "end_turn"),
+        usage(2),
+        usage(2),
     ];
     assert_eq!(ran.said, wanted);
 }
