@@ -175,3 +175,6 @@ fn line(value: &serde_json::Value) -> Vec<u8> {
     line.push(b'\n');
     line
 }
+
+#[cfg(test)]
+mod tests;

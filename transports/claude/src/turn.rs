@@ -92,13 +92,14 @@ impl Turn {
     async fn read(&mut self) -> Halt {
         let io = self.io.clone();
         loop {
-            io.events.ready().await;
-            let life = || self.calls.as_ref().map_or_else(Life::default, AttachedTurn::life);
-            let line = tokio::select! {
-                biased;
-                reason = io.cancel.cancelled() => return Halt::Cancelled(reason),
-                line = self.child.next_line(&*self.clock) => line,
-                which = self.watchdog.expired(life) => return Halt::Limit(which),
+            let line = {
+                let life = || self.calls.as_ref().map_or_else(Life::default, AttachedTurn::life);
+                tokio::select! {
+                    biased;
+                    reason = io.cancel.cancelled() => return Halt::Cancelled(reason),
+                    line = self.child.next_line(&*self.clock) => line,
+                    which = self.watchdog.expired(life) => return Halt::Limit(which),
+                }
             };
             self.watchdog.alive();
             let actions = match line {
@@ -112,6 +113,24 @@ impl Turn {
             if let Some(halt) = self.act(actions) {
                 return halt;
             }
+            if let Some(halt) = self.room(&io).await {
+                return halt;
+            }
+        }
+    }
+
+    /// Waits until the log has room for more. The CLI is not silent meanwhile, it is not read.
+    async fn room(&mut self, io: &TurnIo) -> Option<Halt> {
+        let calls = &self.calls;
+        let life = || Life {
+            busy: true,
+            waited: calls.as_ref().map_or(Duration::ZERO, |calls| calls.life().waited),
+        };
+        tokio::select! {
+            biased;
+            reason = io.cancel.cancelled() => Some(Halt::Cancelled(reason)),
+            () = io.events.ready() => None,
+            which = self.watchdog.expired(life) => Some(Halt::Limit(which)),
         }
     }
 

@@ -10,10 +10,10 @@
 //! | `odd output` | a good run between a banner, a line of 300 KB, two events on one line and no final newline |
 //! | `leave a child` | a good run that leaves a sleeper that ignores SIGTERM |
 //! | `ignore signals` | tells text, then sleeps with a child, both ignoring SIGINT and SIGTERM |
-#![allow(clippy::print_stdout, clippy::print_stderr)] // It is a program whose output is its purpose.
 
 use std::{
-    io::{BufRead, Write},
+    fmt,
+    io::{BufRead, Write, stderr, stdout},
     os::unix::process::CommandExt,
     process::{Command, ExitCode},
     thread,
@@ -25,7 +25,11 @@ const SLEEPER: &str = "trap '' INT TERM; exec sleep 1000";
 
 fn main() -> ExitCode {
     if std::env::args().any(|arg| arg == "--version") {
-        println!("2.1.332 (Claude Code)");
+        let old = std::env::args().next().is_some_and(|name| name.ends_with("old-claude"));
+        out(format_args!(
+            "{} (Claude Code)\n",
+            if old { "2.1.197" } else { "2.1.332" }
+        ));
         return ExitCode::SUCCESS;
     }
     let mut line = String::new();
@@ -39,7 +43,7 @@ fn main() -> ExitCode {
         "no result" => say(&init()),
         "crash" => {
             for n in 0..4000 {
-                eprintln!("line {n} of what went wrong");
+                err(format_args!("line {n} of what went wrong"));
             }
             return ExitCode::from(3);
         }
@@ -62,11 +66,21 @@ fn main() -> ExitCode {
             leave_child();
             // The dispositions survive the exec, so from here on only SIGKILL ends it.
             let error = Command::new("/bin/sh").args(["-c", SLEEPER]).exec();
-            eprintln!("{error}");
+            err(format_args!("{error}"));
         }
-        other => eprintln!("no such misbehaviour: {other}"),
+        other => err(format_args!("no such misbehaviour: {other}")),
     }
     ExitCode::SUCCESS
+}
+
+/// Written and flushed at once: the last line has no newline. Whoever reads may be gone, which is no failure here.
+fn out(text: fmt::Arguments<'_>) {
+    let mut out = stdout().lock();
+    let _ = out.write_fmt(text).and_then(|()| out.flush());
+}
+
+fn err(text: fmt::Arguments<'_>) {
+    let _ = writeln!(stderr(), "{text}");
 }
 
 fn sleep() {
@@ -77,12 +91,12 @@ fn sleep() {
 
 fn leave_child() {
     if let Err(error) = Command::new("/bin/sh").args(["-c", SLEEPER]).spawn() {
-        eprintln!("{error}");
+        err(format_args!("{error}"));
     }
 }
 
 fn say(event: &Value) {
-    println!("{event}");
+    out(format_args!("{event}\n"));
 }
 
 fn run() {
@@ -92,18 +106,19 @@ fn run() {
 }
 
 fn odd() {
-    println!("Welcome! This is no event.");
+    out(format_args!("Welcome! This is no event.\n"));
     say(&init());
-    println!("{}", json!({"type": "padding", "text": "x".repeat(300_000)}));
+    say(&json!({"type": "padding", "text": "x".repeat(300_000)}));
     start().iter().for_each(say);
     let events = end();
     let (last, others) = events.split_last().unwrap_or((&Value::Null, &[]));
     for pair in others.chunks(2) {
-        println!("{}", pair.iter().map(Value::to_string).collect::<String>());
+        out(format_args!(
+            "{}\n",
+            pair.iter().map(Value::to_string).collect::<String>()
+        ));
     }
-    print!("{last}");
-    // The output is line-buffered; without this the last line would wait for the exit, and `stay` for ever.
-    let _ = std::io::stdout().flush();
+    out(format_args!("{last}"));
 }
 
 fn init() -> Value {

@@ -143,3 +143,37 @@ async fn a_turn_has_a_wall_clock_where_it_is_set() {
         &Outcome::LimitReached { which: Limit::Wall }
     );
 }
+
+#[tokio::test]
+async fn p_18_a_cli_that_is_too_old_is_refused_naming_both_versions() {
+    let dir = tempfile::tempdir().unwrap();
+    let old = dir.path().join("old-claude");
+    std::fs::copy(env!("CARGO_BIN_EXE_fake-cli"), &old).unwrap();
+    let scene = Scene::with(&old, Script::new()).await;
+    let error = scene.probe().await.usable.unwrap_err();
+    let message = format!(
+        "{} is version 2.1.197; the oldest that is run is 2.1.332",
+        old.canonicalize().unwrap().display()
+    );
+    assert_eq!(
+        (error.code, error.message.as_str()),
+        ("claude-too-old", message.as_str())
+    );
+}
+
+#[tokio::test]
+async fn a_probe_names_path_version_and_login() {
+    let scene = scene(json!({})).await;
+    let probe = scene.probe().await;
+    assert!(probe.usable.is_ok());
+    let path = Path::new(env!("CARGO_BIN_EXE_fake-cli"))
+        .canonicalize()
+        .unwrap()
+        .display()
+        .to_string();
+    let facts = [("path", path.as_str()), ("version", "2.1.332"), ("login", "api_key")];
+    assert_eq!(
+        probe.facts,
+        facts.map(|(name, value)| (name.to_owned(), value.to_owned()))
+    );
+}

@@ -8,7 +8,7 @@ use std::{
 
 use capsule_api::{
     Cancel, CancelReason, Catalogue, Conversation, ConversationSpec, Error, Events, Input, Limits, NobodyThere,
-    Outcome, Registry, Residue, ResumeState, Settings, SystemClock, Transport, TransportDescriptor, TurnIo,
+    Outcome, Probe, Registry, Residue, ResumeState, Settings, SystemClock, Transport, TransportDescriptor, TurnIo,
 };
 use capsule_fakes::{Provider, Script};
 use capsule_transport_claude as _;
@@ -98,6 +98,10 @@ impl Scene {
             state_dir: Some(self.dir.path().join("state")),
             ..self.spec()
         }
+    }
+
+    pub(crate) async fn probe(&self) -> Probe {
+        self.transport.probe(false).await
     }
 
     pub(crate) async fn open(&self, spec: ConversationSpec) -> Talk {
