@@ -5,7 +5,7 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 use async_trait::async_trait;
 use capsule_api::{
     Capabilities, Clock, Conversation, ConversationSpec, Error, Event, Health, Input, Outcome, Probe, Residue,
-    ResumeState, Services, Settings, Transport, TurnIo,
+    ResumeState, Secrets, Services, Settings, Transport, TurnIo,
 };
 use capsule_transport_process::{Bridge, BridgeOptions, Child, RunDir, Watchdog, private_dir};
 use serde_json::json;
@@ -39,6 +39,7 @@ pub(crate) struct Claude {
     config: Arc<Config>,
     settings: Settings,
     clock: Arc<dyn Clock>,
+    secrets: Arc<dyn Secrets>,
 }
 
 /// Builds the transport from its settings.
@@ -48,6 +49,7 @@ pub(crate) fn build(settings: Settings, services: Services) -> Result<Box<dyn Tr
         config,
         settings,
         clock: services.clock,
+        secrets: services.secrets,
     }))
 }
 
@@ -89,7 +91,10 @@ impl Transport for Claude {
             None
         } else {
             let catalogue = spec.catalogue.clone();
-            Some(Bridge::start(catalogue, bridge_options(), self.clock.clone()).await?)
+            let bridge = Bridge::start(catalogue, bridge_options(), self.clock.clone()).await?;
+            // The CLI knows it, so it could turn up in what the CLI writes.
+            self.secrets.protect(bridge.token());
+            Some(bridge)
         };
         let url = bridge.as_ref().map(Bridge::url);
         let (spec, dir, files) = prepare(spec, url).await?;
@@ -224,7 +229,7 @@ impl Conversation for Talk {
                 message,
             });
         }
-        let turn = self.start(io).await?;
+        let turn = self.start(io).await.inspect_err(|_| self.health = Health::Ready)?;
         let Left {
             outcome,
             session,

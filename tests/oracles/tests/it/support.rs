@@ -15,26 +15,11 @@ use capsule_transport_claude as _;
 use capsule_transport_kit::{Recorder, TestTools, services};
 use serde_json::{Map, Value, json};
 
+pub(crate) use capsule_fakes::claude;
+
 pub(crate) const KEY: &str = "sk-ant-dummy-0123456789";
 pub(crate) const MODEL: &str = "claude-sonnet-4-5";
 pub(crate) const SYSTEM: &str = "You are the agent of a test.";
-
-/// The CLI, or `None` after saying that the test is skipped.
-pub(crate) fn claude() -> Option<PathBuf> {
-    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let installed = workspace.join(".tools/claude/node_modules/@anthropic-ai/claude-code-linux-x64/claude");
-    let path = std::env::var_os("CAPSULE_TEST_CLAUDE").map_or(installed, PathBuf::from);
-    if path.is_file() {
-        return Some(path);
-    }
-    let reason = format!(
-        "no claude CLI at {}; run tests/oracles/install-clis.sh .tools",
-        path.display()
-    );
-    assert!(std::env::var_os("CAPSULE_TEST_NO_SKIP").is_none(), "{reason}");
-    eprintln!("SKIPPED: {reason}");
-    None
-}
 
 /// A scripted provider, directories, and the transport that is led to it.
 pub(crate) struct Scene {

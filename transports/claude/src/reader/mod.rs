@@ -351,7 +351,7 @@ fn usage_of(usage: &wire::Usage) -> Usage {
             .as_ref()
             .and_then(|details| details.thinking_tokens)
             .unwrap_or(0),
-        requests: 0,
+        ..Usage::default()
     }
 }
 
