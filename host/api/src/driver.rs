@@ -33,7 +33,8 @@ pub struct Request {
     /// Provider-specific parameters, passed on as they are.
     #[serde(default)]
     pub params: Map<String, Value>,
-    /// Set where the provider holds the conversation: `messages` then has only what it has not seen.
+    /// Set where the provider holds the conversation: `messages` then has only what it has not seen. An error of the kind
+    /// [`crate::ErrorKind::ConversationLost`] says that the provider no longer knows it; the whole conversation is then sent once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub continuation_id: Option<String>,
 }
@@ -154,6 +155,10 @@ pub struct Response {
     pub stop_reason: StopReason,
     /// Its blocks, in order.
     pub content: Vec<ContentBlock>,
+    /// Names the conversation that the provider holds up to and with this answer. The next request then has it as its
+    /// [`Request::continuation_id`] and only the messages that came after.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub continuation_id: Option<String>,
     /// Token counts of this request.
     #[serde(skip)]
     pub usage: Usage,
@@ -218,6 +223,8 @@ pub enum StreamItem {
     },
     /// Counts of this request so far; replaces the ones before.
     Usage(Usage),
+    /// The provider holds the conversation up to and with this answer, under this id.
+    Continuation(String),
     /// The model stopped.
     Stopped(StopReason),
 }

@@ -79,6 +79,8 @@ pub struct Usage {
     pub reasoning: u64,
     /// Model requests that were answered.
     pub requests: u32,
+    /// What it cost, in millionths of the currency of the price table; `None` where prices are not known. Never guessed.
+    pub cost_micros: Option<u64>,
 }
 
 /// What the model did, as a transport sees it. Tool executions, task states and provenance are said by the host alone.

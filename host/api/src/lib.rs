@@ -59,8 +59,8 @@ pub use tool::{
     ToolDispatch, ToolReply, ToolSpec, ToolStatus,
 };
 pub use transport::{
-    Capabilities, Conversation, ConversationSpec, Health, Input, Limits, Part, Probe, Residue, ResumeState, Transport,
-    TransportDescriptor, TurnIo,
+    Capabilities, ContextWindow, Conversation, ConversationSpec, Health, Input, Limits, Part, Probe, Residue,
+    ResumeState, Transport, TransportDescriptor, TurnIo,
 };
 
 pub use units::{ByteSize, HumanDuration, NotAQuantity};

@@ -91,6 +91,25 @@ pub struct Limits {
     pub requests: u32,
     /// Output tokens of one model request (`max_tokens`); at least 1.
     pub output_tokens: u32,
+    /// The model's context window (`context`), for transports that own the loop; `None` where the capsule does not say.
+    pub context: Option<ContextWindow>,
+}
+
+/// How much of a conversation fits a model, and when older turns are summarised.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ContextWindow {
+    /// Tokens that the model takes, input and output together; at least 1.
+    pub max_tokens: u64,
+    /// The share of the window at which older turns are summarised, in thousandths: 1 to 1000.
+    pub threshold_permille: u16,
+}
+
+impl ContextWindow {
+    /// Estimated tokens above which older turns are summarised.
+    pub fn compact_above(self) -> u64 {
+        let tokens = u128::from(self.max_tokens) * u128::from(self.threshold_permille) / 1000;
+        u64::try_from(tokens).unwrap_or(u64::MAX)
+    }
 }
 
 impl Default for Limits {
@@ -98,6 +117,7 @@ impl Default for Limits {
         Self {
             requests: 50,
             output_tokens: 8192,
+            context: None,
         }
     }
 }

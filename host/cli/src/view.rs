@@ -6,7 +6,7 @@ mod terminal;
 
 use std::{
     io::{self, IsTerminal as _, Write},
-    path::Path,
+    path::{Path, PathBuf},
     sync::Arc,
 };
 
@@ -77,6 +77,9 @@ fn write_summary(
     if usage.input + usage.output + usage.cache_read + usage.cache_write > 0 {
         let input = usage.input + usage.cache_read + usage.cache_write;
         write!(out, " · {input} tokens in, {} out", usage.output)?;
+    }
+    if let Some(micros) = usage.cost_micros {
+        write!(out, " · cost {:.4}", micros as f64 / 1e6)?;
     }
     if let Some(trace) = trace {
         write!(out, " · trace {}", trace.display())?;
@@ -162,7 +165,7 @@ fn write_plan(out: &mut dyn Write, assembled: &Assembled, probe: &Probe) -> io::
         writeln!(
             out,
             "grant      every tool {may} {} as {}",
-            assembled.loaded.path(&grant.path).display(),
+            assembled.loaded.path(&grant.path).components().collect::<PathBuf>().display(),
             grant.at
         )?;
     }

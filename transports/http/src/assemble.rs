@@ -18,6 +18,7 @@ pub(crate) struct Assembler {
     blocks: BTreeMap<u32, Open>,
     usage: Usage,
     stop: Option<StopReason>,
+    continuation: Option<String>,
     bytes: usize,
 }
 
@@ -48,6 +49,10 @@ impl Assembler {
             StreamItem::Delta { index, delta } => self.delta(*index, delta),
             StreamItem::Usage(usage) => {
                 self.usage = *usage;
+                Ok(())
+            }
+            StreamItem::Continuation(id) => {
+                self.continuation = Some(id.clone()).filter(|id| !id.is_empty());
                 Ok(())
             }
             StreamItem::Stopped(stop) => {
@@ -93,6 +98,7 @@ impl Assembler {
         Ok(Response {
             stop_reason,
             content: content.collect::<Result<_, _>>()?,
+            continuation_id: self.continuation,
             usage: self.usage,
         })
     }

@@ -21,6 +21,7 @@ fn response(stop_reason: StopReason, content: Vec<ContentBlock>) -> Response {
     Response {
         stop_reason,
         content,
+        continuation_id: None,
         usage: Usage::default(),
     }
 }

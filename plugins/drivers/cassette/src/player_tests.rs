@@ -23,6 +23,7 @@ fn answer(text: &str) -> Response {
     Response {
         stop_reason: StopReason::EndTurn,
         content: vec![ContentBlock::text(text)],
+        continuation_id: None,
         usage: Usage::default(),
     }
 }

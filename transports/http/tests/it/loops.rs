@@ -301,6 +301,7 @@ async fn h_11_cumulative_counts_replace_within_a_request_and_add_over_requests()
         cache_write: 10,
         reasoning: 0,
         requests: 2,
+        cost_micros: None,
     };
     assert_eq!(stand.log.usage(), expected);
 }
