@@ -6,7 +6,7 @@ use capsule_api::{Error, Limits, Secrets, Settings};
 
 use crate::{
     codes, files,
-    manifest::{Block, Manifest},
+    manifest::{Block, Context, Manifest},
     report::Problem,
     schema::TransportSchemas,
 };
@@ -92,6 +92,7 @@ impl Loaded {
             limits: Limits {
                 requests: keys.max_turns.unwrap_or(defaults.requests),
                 output_tokens: keys.max_tokens.unwrap_or(defaults.output_tokens),
+                context: self.manifest.context.map(Context::window),
             },
             model: keys.model,
             system_prompt: keys.system_prompt,

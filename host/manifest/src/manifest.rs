@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt, path::PathBuf};
 
-use capsule_api::{Annotations, ByteSize, HumanDuration};
+use capsule_api::{Annotations, ByteSize, ContextWindow, HumanDuration};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -26,6 +26,8 @@ pub struct Manifest {
     /// The model, and how it is reached. [`crate::Loaded::settings_for`] reads it for one transport.
     #[serde(default)]
     pub inference: Inference,
+    /// The model's context window, for transports that own the loop.
+    pub context: Option<Context>,
     /// What a run does without a task of its own.
     pub task: Option<String>,
     /// The record of each run.
@@ -199,6 +201,34 @@ impl Block {
         self.max_tokens = over.max_tokens.or(self.max_tokens);
         self.own.extend(over.own.clone());
         self
+    }
+}
+
+/// The model's context window.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct Context {
+    /// Tokens that the model takes, input and output together; at least 1.
+    pub max_tokens: u64,
+    /// The share of it at which older turns are summarised: more than 0, at most 1.
+    #[serde(default = "most_of_it")]
+    pub threshold: f64,
+}
+
+fn most_of_it() -> f64 {
+    0.85
+}
+
+impl Context {
+    /// The window as a conversation gets it.
+    pub(crate) fn window(self) -> ContextWindow {
+        // From 1 to 1000: the schema keeps the share between 0 and 1.
+        let permille = (self.threshold.clamp(0.001, 1.0) * 1000.0).round();
+        ContextWindow {
+            max_tokens: self.max_tokens,
+            threshold_permille: permille as u16,
+        }
     }
 }
 

@@ -205,6 +205,7 @@ pub(crate) fn base(transports: &[String], default_transport: &str) -> Value {
             "tools": {"type": "array", "default": [], "items": tool(), "description": "The tools that the model may call."},
             "capabilities": capabilities(),
             "inference": inference(transports, default_transport),
+            "context": context(),
             "task": {"type": "string", "minLength": 1, "description": "What `capsule run` does when it is given no task."},
             "trace": {
                 "type": "object",
@@ -222,6 +223,19 @@ pub(crate) fn base(transports: &[String], default_transport: &str) -> Value {
             },
         },
         "$defs": {},
+    })
+}
+
+fn context() -> Value {
+    json!({
+        "type": "object",
+        "required": ["max_tokens"],
+        "additionalProperties": false,
+        "description": "The model's context window, for transports that own the loop. Without it older turns are summarised only when the provider refuses a conversation as too long.",
+        "properties": {
+            "max_tokens": {"type": "integer", "minimum": 1, "maximum": u32::MAX, "description": "Tokens that the model takes, input and output together.", "examples": [200_000]},
+            "threshold": {"type": "number", "minimum": 0.01, "maximum": 1, "default": 0.85, "description": "The share of the window at which older turns are summarised."},
+        },
     })
 }
 

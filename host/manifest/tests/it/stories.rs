@@ -2,7 +2,7 @@
 
 use std::{fs, path::PathBuf, time::Duration};
 
-use capsule_api::{Annotations, ByteSize, HumanDuration, Limits};
+use capsule_api::{Annotations, ByteSize, ContextWindow, HumanDuration, Limits};
 use capsule_manifest::{CallLimits, Capture, EnvSecrets, Mode, Options};
 use serde_json::json;
 
@@ -33,9 +33,15 @@ inference:
   transports:
     radio: {model: small, channel: long, mast: true, system_prompt_file: prompt.md}
     post: {max_tokens: 100, address: elsewhere}
+context: {max_tokens: 1000, threshold: 0.5}
 task: Write.
 trace: {capture: content}
 "#;
+
+const WINDOW: Option<ContextWindow> = Some(ContextWindow {
+    max_tokens: 1000,
+    threshold_permille: 500,
+});
 
 #[test]
 fn a_whole_manifest_is_read() {
@@ -85,7 +91,8 @@ fn the_defaults_are_those_of_the_schema() {
         loaded.settings(&Made).unwrap().limits,
         Limits {
             requests: 50,
-            output_tokens: 8192
+            output_tokens: 8192,
+            context: None
         }
     );
 
@@ -110,6 +117,19 @@ fn the_defaults_are_those_of_the_schema() {
 }
 
 #[test]
+fn the_threshold_of_the_context_window_has_the_default_of_the_schema() {
+    let loaded = read(&format!(
+        "{HEAD}context: {{max_tokens: 200000}}\ninference: {{address: x}}\n"
+    ))
+    .unwrap();
+    let window = loaded.settings(&Made).unwrap().limits.context.unwrap();
+    assert_eq!((window.threshold_permille, window.compact_above()), (850, 170_000));
+    let schema = capsule_manifest::schema(&Made, "post");
+    let documented = &schema["properties"]["context"]["properties"]["threshold"]["default"];
+    assert_eq!(documented, &json!(0.85));
+}
+
+#[test]
 fn the_named_transport_gets_the_flat_keys_under_its_block() {
     let loaded = read(WHOLE).unwrap();
     let chosen = loaded.settings(&Made).unwrap();
@@ -119,7 +139,8 @@ fn the_named_transport_gets_the_flat_keys_under_its_block() {
             "post",
             Limits {
                 requests: 3,
-                output_tokens: 100
+                output_tokens: 100,
+                context: WINDOW
             }
         )
     );
@@ -156,7 +177,8 @@ fn another_transport_gets_the_common_keys_and_its_own_block() {
         chosen.limits,
         Limits {
             requests: 3,
-            output_tokens: 8192
+            output_tokens: 8192,
+            context: WINDOW
         }
     );
 }
