@@ -27,6 +27,9 @@ pub const STDERR_TAIL: usize = 16 * 1024;
 /// Messages that wait for the program to read its input; a further one waits for room.
 const INPUT_QUEUE: usize = 8;
 
+/// What may still be read once the program has exited: more than a pipe holds, so that nothing of the program's is lost.
+const REST: u64 = 2 * 1024 * 1024;
+
 /// How long the end of the output may take once the program has exited.
 const DRAIN: Duration = Duration::from_millis(500);
 
@@ -39,6 +42,8 @@ pub struct Child {
     input: Option<mpsc::Sender<Vec<u8>>>,
     writer: OwnedTask,
     lines: LineReader<pipe::Receiver>,
+    /// Where reading ends, in bytes, once the program has exited.
+    last: Option<u64>,
     stderr: Arc<Mutex<VecDeque<u8>>>,
     stderr_reader: OwnedTask,
 }
@@ -75,6 +80,7 @@ impl Child {
             input: Some(input),
             writer: OwnedTask(tokio::spawn(write(stdin, queue))),
             lines: LineReader::new(stdout),
+            last: None,
             stderr,
             stderr_reader,
         })
@@ -107,11 +113,18 @@ impl Child {
 
     /// The next line of standard output; `None` at its end. Cancel-safe.
     ///
-    /// Once the program has exited, output that is still held open by somebody else ends after half a second.
+    /// Once the program and its group are gone, a process that left the group may still hold the output open: then it ends after half a
+    /// second of silence, or 2 MiB later.
     ///
     /// # Errors
     /// Reading failed.
     pub async fn next_line(&mut self, clock: &dyn Clock) -> io::Result<Option<Line>> {
+        if self.exit.borrow().is_some() {
+            let last = *self.last.get_or_insert(self.lines.bytes() + REST);
+            if self.lines.bytes() > last {
+                return Ok(None);
+            }
+        }
         let exited = wait(&mut self.exit);
         tokio::select! {
             biased;

@@ -107,6 +107,7 @@ pub struct LineReader<R> {
     stream: R,
     splitter: LineSplitter,
     chunk: Vec<u8>,
+    bytes: u64,
     ended: bool,
 }
 
@@ -117,8 +118,14 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
             stream,
             splitter: LineSplitter::new(MAX_LINE),
             chunk: vec![0; READ],
+            bytes: 0,
             ended: false,
         }
+    }
+
+    /// Bytes read so far.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
     }
 
     /// The next line; `None` at the end of the stream. Cancel-safe: what was read stays in the reader.
@@ -135,7 +142,10 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
             }
             match self.stream.read(&mut self.chunk).await? {
                 0 => self.ended = true,
-                read => self.splitter.push(&self.chunk[..read]),
+                read => {
+                    self.bytes += read as u64;
+                    self.splitter.push(&self.chunk[..read]);
+                }
             }
         }
     }

@@ -123,3 +123,11 @@ async fn a_dropped_child_is_killed_with_its_group_and_reaped() {
         tokio::task::yield_now().await;
     }
 }
+
+#[tokio::test]
+async fn a_process_that_left_the_group_cannot_keep_the_output_from_ending() {
+    let text = "setsid yes & echo started; exit 0";
+    let mut child = Child::spawn(script(text)).await.unwrap();
+    while child.next_line(&SystemClock).await.unwrap().is_some() {}
+    assert_eq!(child.exited().await.code, Some(0));
+}
