@@ -23,11 +23,12 @@ pub(crate) enum Command {
     Run(Box<Run>),
     /// List a capsule's tools, or call one without a model
     Tool(Tool),
-    /// Show the transports and drivers of this program, and whether each could run here
+    /// Show the transports and drivers of this program
     Transports(Transports),
     /// Make a new capsule that runs at once
     New(New),
     /// Print the JSON Schema of capsule.yaml
+    #[command(after_help = "Example:\n  capsule schema > capsule.schema.json")]
     Schema,
     /// Say what an error code means and what to do
     Explain(Explain),
@@ -42,7 +43,7 @@ pub(crate) struct Selection {
     /// Ask for this model
     #[arg(long, value_name = "MODEL")]
     pub(crate) model: Option<String>,
-    /// Use this driver; short for --set inference.driver=NAME
+    /// Use this driver: the transport's setting `driver`, wherever the manifest has it
     #[arg(long, value_name = "NAME")]
     pub(crate) driver: Option<String>,
     /// Override a key of the manifest; may be repeated
@@ -83,6 +84,9 @@ pub(crate) struct Run {
 }
 
 #[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  \
+    capsule tool list --capsule plugins/capsules/hello\n  \
+    capsule tool call hello '{\"name\": \"Ada\"}' --capsule plugins/capsules/hello")]
 pub(crate) struct Tool {
     #[command(subcommand)]
     pub(crate) command: ToolCommand,
