@@ -276,6 +276,11 @@ pub trait Decoder: Send {
     /// Takes a frame. An `error` frame of the provider is an `Err` of its class.
     fn frame(&mut self, frame: &Frame, out: &mut Vec<StreamItem>) -> Result<(), Error>;
 
+    /// The provider sent `[DONE]`: whatever came is the answer. By default the same as [`Decoder::finish`].
+    fn done(&mut self, out: &mut Vec<StreamItem>) -> Result<(), Error> {
+        self.finish(out)
+    }
+
     /// The stream ended cleanly. `Err` if the answer was not complete.
     fn finish(&mut self, out: &mut Vec<StreamItem>) -> Result<(), Error>;
 }

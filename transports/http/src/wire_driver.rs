@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use capsule_api::{
     Bytes, Clock, Decoder, Driver, DriverOut, Error, ErrorKind, Frame, Framing, HttpBody, Request, Response, Retry,
-    Services, Wire, WireFormat, async_trait, http, timeout,
+    Services, StreamItem, Wire, WireFormat, async_trait, http, timeout,
 };
 
 use futures_util::FutureExt as _;
@@ -128,7 +128,7 @@ impl Decoding {
     pub(crate) fn end(&mut self, out: &mut dyn DriverOut) -> Result<(), Error> {
         self.framer.finish(&mut self.frames);
         self.decode(out)?;
-        if self.stopped() { Ok(()) } else { self.finish(out) }
+        if self.stopped() { Ok(()) } else { self.finish(false, out) }
     }
 
     pub(crate) fn response(self) -> Result<Response, Error> {
@@ -143,7 +143,7 @@ impl Decoding {
                 break;
             }
             if frame.data == "[DONE]" {
-                self.finish(out)?;
+                self.finish(true, out)?;
                 break;
             }
             let decoded = self.decoder.frame(&frame, &mut items);
@@ -154,16 +154,21 @@ impl Decoding {
         Ok(())
     }
 
-    fn finish(&mut self, out: &mut dyn DriverOut) -> Result<(), Error> {
+    /// The stream is over: `marked` where `[DONE]` says so.
+    fn finish(&mut self, marked: bool, out: &mut dyn DriverOut) -> Result<(), Error> {
         self.done = true;
         let mut items = Vec::new();
-        let finished = self.decoder.finish(&mut items);
+        let finished = if marked {
+            self.decoder.done(&mut items)
+        } else {
+            self.decoder.finish(&mut items)
+        };
         self.deliver(&mut items, out)?;
         finished?;
         if self.assembler.stopped() { Ok(()) } else { Err(cut()) }
     }
 
-    fn deliver(&mut self, items: &mut Vec<capsule_api::StreamItem>, out: &mut dyn DriverOut) -> Result<(), Error> {
+    fn deliver(&mut self, items: &mut Vec<StreamItem>, out: &mut dyn DriverOut) -> Result<(), Error> {
         for item in items.drain(..) {
             self.assembler.item(&item)?;
             out.item(item);
