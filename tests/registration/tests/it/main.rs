@@ -11,6 +11,9 @@ fn r_01_every_named_plugin_is_registered() {
     let told = String::from_utf8(run.stdout).unwrap();
     assert_eq!(
         (told.as_str(), run.status.code()),
-        ("transport: echo\ndriver: anthropic, cassette\n", Some(0))
+        (
+            "transport: echo\ndriver: anthropic, cassette, ollama, openai, openai-responses\n",
+            Some(0)
+        )
     );
 }
