@@ -1,1 +1,0 @@
-//! Benchmarks side by side.
