@@ -34,7 +34,14 @@ pub(crate) enum Act {
 }
 
 /// Cuts the events into writes and puts `interruption` at its position.
-pub(crate) fn plan(events: &[Bytes], chunking: Chunking, interruption: Option<(Position, Act)>) -> VecDeque<Act> {
+///
+/// What the blocks say are the first `content` events.
+pub(crate) fn plan(
+    events: &[Bytes],
+    content: usize,
+    chunking: Chunking,
+    interruption: Option<(Position, Act)>,
+) -> VecDeque<Act> {
     let mut bounds = vec![0];
     for event in events {
         bounds.push(bounds[bounds.len() - 1] + event.len());
@@ -45,6 +52,7 @@ pub(crate) fn plan(events: &[Bytes], chunking: Chunking, interruption: Option<(P
     };
     let at = match position {
         Position::Events(count) => bounds[count.min(events.len())],
+        Position::Content => bounds[content.min(events.len())],
         Position::Bytes(count) => count.min(all.len()),
     };
     let ends = matches!(act, Act::Cut(_));
@@ -144,20 +152,20 @@ mod tests {
 
     #[test]
     fn each_event_is_a_write() {
-        let acts = plan(&events(), Chunking::PerEvent, None);
+        let acts = plan(&events(), 3, Chunking::PerEvent, None);
         assert_eq!(acts, [write("abc"), write("de"), write("f")]);
     }
 
     #[test]
     fn byte_chunks_ignore_the_events() {
-        let acts = plan(&events(), Chunking::Bytes(4), None);
+        let acts = plan(&events(), 3, Chunking::Bytes(4), None);
         assert_eq!(acts, [write("abcd"), write("ef")]);
     }
 
     #[test]
     fn a_stall_inside_an_event_splits_it() {
         let stall = Some((Position::Bytes(4), Act::Wait));
-        let acts = plan(&events(), Chunking::PerEvent, stall);
+        let acts = plan(&events(), 3, Chunking::PerEvent, stall);
         let expected = [write("abc"), write("d"), Act::Wait, write("e"), write("f")];
         assert_eq!(acts, expected);
     }
@@ -165,14 +173,14 @@ mod tests {
     #[test]
     fn nothing_follows_a_cut() {
         let cut = Some((Position::Events(1), Act::Cut(Close::Close)));
-        let acts = plan(&events(), Chunking::Whole, cut);
+        let acts = plan(&events(), 3, Chunking::Whole, cut);
         assert_eq!(acts, [write("abc"), Act::Cut(Close::Close)]);
     }
 
     #[test]
     fn a_position_beyond_the_end_is_the_end() {
         let cut = Some((Position::Events(9), Act::Cut(Close::Close)));
-        let acts = plan(&events(), Chunking::Whole, cut);
+        let acts = plan(&events(), 3, Chunking::Whole, cut);
         assert_eq!(acts, [write("abcdef"), Act::Cut(Close::Close)]);
     }
 
@@ -197,7 +205,7 @@ mod tests {
             };
             let act = if cut { Act::Cut(Close::Close) } else { Act::Wait };
 
-            let acts = plan(&bytes, chunking, Some((position, act)));
+            let acts = plan(&bytes, 0, chunking, Some((position, act)));
 
             let is_write = |act: &&Act| matches!(act, Act::Write(_));
             let head: Vec<u8> = acts.iter().take_while(is_write).flat_map(written).collect();

@@ -49,8 +49,10 @@ pub enum Fault {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Position {
-    /// After this many server-sent events.
+    /// After this many server-sent events. A client that asked for one JSON message gets half of it.
     Events(usize),
+    /// After all that the blocks say, before what ends the message.
+    Content,
     /// After this many bytes of the body, in the middle of an event or a character as it may be.
     Bytes(usize),
 }

@@ -25,6 +25,8 @@
 mod delivery;
 mod fault;
 mod gate;
+mod kit;
+mod program;
 mod provider;
 mod record;
 mod reply;
@@ -35,8 +37,9 @@ mod wire;
 
 pub use fault::{Answer, AnswerBody, ApiError, Close, Fault, Position};
 pub use gate::Gate;
+pub use program::{claude, program, python};
 pub use provider::{MAX_BODY_BYTES, MAX_CONNECTIONS, MAX_RECORDED_BYTES, MAX_REQUESTS, Provider};
 pub use record::{Outcome, RecordedRequest};
-pub use reply::{Block, Call, Chunking, Pieces, RawEvent, Reply, Usage};
+pub use reply::{Block, Call, Chunking, Pieces, Quirk, RawEvent, Reply, Usage};
 pub use script::{Exhausted, LoadError, Script, Step};
 pub use tcp::{Ending, MisbehavingClient};

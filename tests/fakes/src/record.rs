@@ -69,6 +69,13 @@ impl RecordedRequest {
         self.body["messages"].as_array().map_or(&[], Vec::as_slice)
     }
 
+    /// The results of tool calls, in order, whatever the wire format: what names the call (its id; the tool's name where the format has
+    /// no ids) and the text.
+    #[must_use]
+    pub fn results(&self) -> Vec<(String, String)> {
+        crate::wire::results(&self.body)
+    }
+
     /// All blocks of this type in all messages, in order, e.g. `tool_result`.
     #[must_use]
     pub fn blocks(&self, kind: &str) -> Vec<&Value> {
@@ -84,7 +91,9 @@ impl RecordedRequest {
 /// The names of the tools that a request body offers.
 pub(crate) fn tool_names(body: &Value) -> impl Iterator<Item = &str> {
     let tools = body["tools"].as_array().map_or(&[][..], Vec::as_slice);
-    tools.iter().filter_map(|tool| tool["name"].as_str())
+    tools
+        .iter()
+        .filter_map(|tool| tool["name"].as_str().or_else(|| tool["function"]["name"].as_str()))
 }
 
 /// Everything recorded so far.

@@ -11,7 +11,8 @@ use crate::{ApiError, Close, Fault, Position};
 pub struct Reply {
     /// The content blocks, in order.
     pub blocks: Vec<Block>,
-    /// The stop reason as the wire spells it. Without one: `tool_use` when there is a call, else
+    /// The stop reason as the Messages API spells it, put into the words of other formats; one that it does not know is sent as it is.
+    /// Without one: `tool_use` when there is a call, else
     /// `end_turn`.
     pub stop: Option<String>,
     /// Details beside the stop reason, sent as they are.
@@ -22,6 +23,32 @@ pub struct Reply {
     pub chunking: Chunking,
     /// The content type of the answer in place of the right one.
     pub content_type: Option<String>,
+    /// What this answer does unlike the provider's documentation. A quirk that the wire format has no place for does nothing.
+    pub quirks: Vec<Quirk>,
+}
+
+/// An oddity that compatible endpoints have been seen with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Quirk {
+    /// Pieces of calls have no index.
+    NoIndex,
+    /// Pieces of calls have the index 0, all of them.
+    IndexZero,
+    /// A call's id comes after its arguments.
+    LateId,
+    /// The whole calls again, after their pieces.
+    WholeArguments,
+    /// The answer ends without a reason; where the format has `[DONE]`, with that.
+    NoReason,
+    /// No `[DONE]`.
+    NoDone,
+    /// No counts.
+    NoUsage,
+    /// The counts come with the reason, not after it.
+    UsageWithReason,
+    /// Each chunk has counts so far.
+    UsageInEveryChunk,
 }
 
 /// One content block.
@@ -108,6 +135,8 @@ pub struct Usage {
     pub cache_creation_input_tokens: u64,
     /// Tokens read from the prompt cache.
     pub cache_read_input_tokens: u64,
+    /// Tokens written in reasoning, a part of the tokens written; formats that do not tell them apart leave them out.
+    pub reasoning_tokens: u64,
 }
 
 /// How the bytes of an answer are cut into writes (HTTP chunks).
@@ -130,6 +159,7 @@ impl Default for Usage {
             output_tokens: 7,
             cache_creation_input_tokens: 0,
             cache_read_input_tokens: 0,
+            reasoning_tokens: 0,
         }
     }
 }
@@ -237,6 +267,13 @@ impl Reply {
         self
     }
 
+    /// Does something unlike the documentation.
+    #[must_use]
+    pub fn quirk(mut self, quirk: Quirk) -> Self {
+        self.quirks.push(quirk);
+        self
+    }
+
     /// Ends the connection in the middle of this answer.
     #[must_use]
     pub fn cut(self, after: Position, close: Close) -> Fault {
@@ -269,9 +306,21 @@ impl Reply {
         }
     }
 
+    pub(crate) fn has(&self, quirk: Quirk) -> bool {
+        self.quirks.contains(&quirk)
+    }
+
+    /// The calls, in order.
+    pub(crate) fn calls(&self) -> impl Iterator<Item = &Call> {
+        self.blocks.iter().filter_map(|block| match block {
+            Block::Call(call) => Some(call),
+            _ => None,
+        })
+    }
+
     /// The stop reason sent: the scripted one, or the one that fits the blocks.
     pub(crate) fn stop_reason(&self) -> &str {
-        let calls = || self.blocks.iter().any(|b| matches!(b, Block::Call(_)));
+        let calls = || self.calls().next().is_some();
         match &self.stop {
             Some(reason) => reason,
             None if calls() => "tool_use",

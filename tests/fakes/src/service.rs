@@ -16,7 +16,7 @@ use crate::delivery::{Act, Body, ScriptedCut, perform, plan, whole};
 use crate::fault::status_of;
 use crate::provider::MAX_BODY_BYTES;
 use crate::record::{Exchange, Recorder};
-use crate::wire::anthropic::{self, Route};
+use crate::wire::{self, Format, Route, Stream};
 use crate::{
     Answer, AnswerBody, ApiError, Close, Fault, Gate, Outcome, Position, RecordedRequest, Reply, Script, Step,
 };
@@ -40,17 +40,29 @@ pub(crate) struct Service {
     pub(crate) reset: Arc<AtomicBool>,
 }
 
+/// A model request: its wire format and body.
+#[derive(Clone, Copy)]
+struct Asked<'a> {
+    format: Format,
+    body: &'a Value,
+}
+
 type Answered = Result<Response<Body>, ScriptedCut>;
 
 impl Service {
     /// Answers a request. An error ends the connection, as scripted.
     pub(crate) async fn answer(self, request: Request<Incoming>) -> Answered {
         let recorder = &self.shared.recorder;
-        let route = anthropic::route(request.method(), request.uri().path());
+        let route = wire::route(request.method(), request.uri().path());
+        // Where a request has no format, errors look as those of the first one.
+        let format = match route {
+            Route::Model(format) => format,
+            _ => Format::Messages,
+        };
         if recorder.is_full() {
             let full = ApiError::new("api_error", "the provider's record of requests is full");
             recorder.violation(full.message.clone());
-            return Ok(error_answer(500, &full, "req_unrecorded"));
+            return Ok(error_answer(format, 500, &full, "req_unrecorded"));
         }
         let (head, body) = request.into_parts();
         let request = match read_body(body).await {
@@ -61,11 +73,11 @@ impl Service {
             }
             Err(Unread::Refused(status, error)) => {
                 recorder.refuse(recorded(head, &[]), error.message.clone());
-                return Ok(error_answer(status, &error, "req_unread"));
+                return Ok(error_answer(format, status, &error, "req_unread"));
             }
         };
         match route {
-            Route::Messages => self.messages(request).await,
+            Route::Model(format) => self.model(format, request).await,
             other => {
                 let answer = side_answer(other, &request);
                 recorder.other(request, Outcome::Answered);
@@ -74,34 +86,34 @@ impl Service {
         }
     }
 
-    async fn messages(self, request: RecordedRequest) -> Answered {
+    async fn model(self, format: Format, request: RecordedRequest) -> Answered {
         let Shared { script, recorder, .. } = &*self.shared;
-        let checked = anthropic::check(&request.headers, &request.body, script.allow_non_streaming);
+        let checked = format.check(&request.headers, &request.body, script.allow_non_streaming);
         if let Err(refusal) = checked {
             recorder.refuse(request, refusal.message.clone());
             let error = ApiError::new(refusal.kind, &refusal.message);
-            return Ok(error_answer(refusal.status, &error, "req_refused"));
+            return Ok(error_answer(format, refusal.status, &error, "req_refused"));
         }
         let body = request.body.clone();
         let mut exchange = recorder.open(request);
         match script.step(exchange.number).cloned() {
-            Some(step) => self.perform(step, &body, exchange).await,
+            Some(step) => self.perform(step, Asked { format, body: &body }, exchange).await,
             None => {
                 let steps = script.steps.len();
                 let message = format!("script exhausted after {steps} requests");
                 let id = request_id(&exchange);
                 exchange.finish(Outcome::Overrun);
                 let error = ApiError::new("api_error", &message);
-                Ok(error_answer(500, &error, &id))
+                Ok(error_answer(format, 500, &error, &id))
             }
         }
     }
 
-    async fn perform(self, step: Step, body: &Value, mut exchange: Exchange) -> Answered {
+    async fn perform(self, step: Step, asked: Asked<'_>, mut exchange: Exchange) -> Answered {
         match step {
-            Step::Reply(reply) => self.deliver(&reply, body, exchange, None),
+            Step::Reply(reply) => self.deliver(&reply, asked, exchange, None),
             Step::Fault(Fault::Answer(answer)) => {
-                let answer = by_hand(&answer, &request_id(&exchange));
+                let answer = by_hand(asked.format, &answer, &request_id(&exchange));
                 exchange.finish(Outcome::Answered);
                 Ok(answer)
             }
@@ -112,50 +124,58 @@ impl Service {
             }
             Step::Fault(Fault::HangBeforeHeaders(reply)) => {
                 self.shared.gate.pass().await;
-                self.deliver(&reply, body, exchange, None)
+                self.deliver(&reply, asked, exchange, None)
             }
             Step::Fault(Fault::Cut { reply, after, close }) => {
-                self.deliver(&reply, body, exchange, Some((after, Act::Cut(close))))
+                self.deliver(&reply, asked, exchange, Some((after, Act::Cut(close))))
             }
             Step::Fault(Fault::Stall { reply, after }) => {
-                self.deliver(&reply, body, exchange, Some((after, Act::Wait)))
+                self.deliver(&reply, asked, exchange, Some((after, Act::Wait)))
             }
             Step::Fault(Fault::ErrorEvent {
                 reply,
                 after_events,
                 error,
-            }) => self.fail_midway(&reply, body, exchange, (after_events, &error)),
+            }) => self.fail_midway(&reply, asked, exchange, (after_events, &error)),
         }
     }
 
     fn deliver(
         self,
         reply: &Reply,
-        body: &Value,
+        asked: Asked<'_>,
         mut exchange: Exchange,
-        interruption: Option<(Position, Act)>,
+        mut interruption: Option<(Position, Act)>,
     ) -> Answered {
         let number = exchange.number;
-        let (encoded, usual_type) = if body["stream"] == true {
-            let events = anthropic::events(reply, body, number);
-            (events, "text/event-stream; charset=utf-8")
+        let Asked { format, body } = asked;
+        let (encoded, usual_type) = if format.streams(body) {
+            (format.events(reply, body, number), format.stream_type())
         } else {
-            let message = anthropic::whole(reply, body, number);
-            let one = message.map(|message| vec![message.to_string().into()]);
+            let message = format.whole(reply, body, number).map(|message| message.to_string());
+            if let (Ok(message), Some((position @ (Position::Events(_) | Position::Content), _))) =
+                (&message, &mut interruption)
+            {
+                *position = Position::Bytes(message.len() / 2);
+            }
+            let one = message.map(|message| Stream {
+                events: vec![message.into()],
+                content: 1,
+            });
             (one, "application/json")
         };
         let id = request_id(&exchange);
         match encoded {
-            Ok(events) => {
+            Ok(told) => {
                 let content_type = reply.content_type.as_deref().unwrap_or(usual_type);
-                let acts = plan(&events, reply.chunking, interruption);
+                let acts = plan(&told.events, told.content, reply.chunking, interruption);
                 Ok(self.stream(acts, exchange, content_type))
             }
             Err(not_offered) => {
                 let error = ApiError::new("api_error", &not_offered.to_string());
                 self.shared.recorder.violation(error.message.clone());
                 exchange.finish(Outcome::Refused);
-                Ok(error_answer(500, &error, &id))
+                Ok(error_answer(format, 500, &error, &id))
             }
         }
     }
@@ -165,24 +185,25 @@ impl Service {
     fn fail_midway(
         self,
         reply: &Reply,
-        body: &Value,
+        asked: Asked<'_>,
         mut exchange: Exchange,
         (after_events, error): (usize, &ApiError),
     ) -> Answered {
         let id = request_id(&exchange);
-        if body["stream"] != true {
+        let Asked { format, body } = asked;
+        if !format.streams(body) {
             exchange.finish(Outcome::Answered);
-            return Ok(error_answer(status_of(&error.kind), error, &id));
+            return Ok(error_answer(format, status_of(&error.kind), error, &id));
         }
-        match anthropic::events(reply, body, exchange.number) {
-            Ok(mut events) => {
+        match format.events(reply, body, exchange.number) {
+            Ok(Stream { mut events, content }) => {
                 events.truncate(after_events);
-                events.push(anthropic::error_event(error, &id));
-                let acts = plan(&events, reply.chunking, None);
-                Ok(self.stream(acts, exchange, "text/event-stream; charset=utf-8"))
+                events.push(format.error_event(error, &id));
+                let acts = plan(&events, content, reply.chunking, None);
+                Ok(self.stream(acts, exchange, format.stream_type()))
             }
             // Records and reports the tool that is not on offer.
-            Err(_) => self.deliver(reply, body, exchange, None),
+            Err(_) => self.deliver(reply, asked, exchange, None),
         }
     }
 
@@ -262,17 +283,17 @@ fn side_answer(route: Route, request: &RecordedRequest) -> Response<Body> {
             json(200, json!({"input_tokens": tokens}))
         }
         Route::Probe => json(200, Value::Null),
-        Route::Messages | Route::Unknown => {
+        Route::Model(_) | Route::Unknown => {
             let message = format!("no such route: {} {}", request.method, request.path);
             let error = ApiError::new("not_found_error", &message);
-            json(404, anthropic::error_body(&error, "req_side"))
+            json(404, Format::Messages.error_body(&error, "req_side"))
         }
     }
 }
 
-fn by_hand(answer: &Answer, id: &str) -> Response<Body> {
+fn by_hand(format: Format, answer: &Answer, id: &str) -> Response<Body> {
     let (content_type, text) = match &answer.body {
-        AnswerBody::Error(error) => ("application/json", anthropic::error_body(error, id).to_string()),
+        AnswerBody::Error(error) => ("application/json", format.error_body(error, id).to_string()),
         AnswerBody::Json(body) => ("application/json", body.to_string()),
         AnswerBody::Html(page) => ("text/html; charset=utf-8", page.clone()),
         AnswerBody::Text { content_type, text } => (content_type.as_str(), text.clone()),
@@ -287,8 +308,8 @@ fn by_hand(answer: &Answer, id: &str) -> Response<Body> {
     response
 }
 
-fn error_answer(status: u16, error: &ApiError, id: &str) -> Response<Body> {
-    let body = whole(anthropic::error_body(error, id).to_string());
+fn error_answer(format: Format, status: u16, error: &ApiError, id: &str) -> Response<Body> {
+    let body = whole(format.error_body(error, id).to_string());
     response(status, "application/json", id, body)
 }
 

@@ -3,36 +3,11 @@
 mod check;
 
 use bytes::Bytes;
-use http::Method;
 use serde_json::{Value, json};
 
 pub(crate) use self::check::check;
-use super::{NotOffered, resolve, sse};
-use crate::record::tool_names;
+use super::{NotOffered, Stream, named, sse};
 use crate::{ApiError, Block, Reply, Usage};
-
-/// What a request asks for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Route {
-    /// A model's reply.
-    Messages,
-    /// The size of a request.
-    CountTokens,
-    /// A look whether anyone is there.
-    Probe,
-    /// Nothing that exists.
-    Unknown,
-}
-
-/// What a request with this method and path (without query) asks for.
-pub(crate) fn route(method: &Method, path: &str) -> Route {
-    match (method, path) {
-        (&Method::POST, "/v1/messages") => Route::Messages,
-        (&Method::POST, "/v1/messages/count_tokens") => Route::CountTokens,
-        (&Method::HEAD, _) => Route::Probe,
-        _ => Route::Unknown,
-    }
-}
 
 /// An error object.
 pub(crate) fn error_body(error: &ApiError, request_id: &str) -> Value {
@@ -45,7 +20,7 @@ pub(crate) fn error_body(error: &ApiError, request_id: &str) -> Value {
 
 /// A reply as server-sent events: `message_start`, `ping`, the blocks, `message_delta`,
 /// `message_stop`.
-pub(crate) fn events(reply: &Reply, request: &Value, number: usize) -> Result<Vec<Bytes>, NotOffered> {
+pub(crate) fn events(reply: &Reply, request: &Value, number: usize) -> Result<Stream, NotOffered> {
     let mut events = Vec::new();
     let at_start = Usage {
         output_tokens: 1,
@@ -74,12 +49,13 @@ pub(crate) fn events(reply: &Reply, request: &Value, number: usize) -> Result<Ve
         push(&mut events, json!({"type": "content_block_stop", "index": index}));
         index += 1;
     }
+    let content = events.len();
     push(
         &mut events,
         json!({"type": "message_delta", "delta": stop(reply), "usage": usage(reply.usage)}),
     );
     push(&mut events, json!({"type": "message_stop"}));
-    Ok(events)
+    Ok(Stream { events, content })
 }
 
 /// A reply as one JSON message.
@@ -177,16 +153,10 @@ fn complete(block: &Block, request: &Value, number: usize, index: usize) -> Resu
         Block::RedactedThinking(data) => json!({"type": "redacted_thinking", "data": data}),
         Block::Call(call) => {
             let made = || format!("toolu_scripted_{:04}_{index}", number + 1);
-            let offered = tool_names(request).collect::<Vec<_>>();
-            let name = if call.raw_name {
-                call.name.clone()
-            } else {
-                resolve(&call.name, offered.into_iter())?
-            };
             json!({
                 "type": "tool_use",
                 "id": call.id.clone().unwrap_or_else(made),
-                "name": name,
+                "name": named(call, request)?,
                 "input": call.input,
             })
         }

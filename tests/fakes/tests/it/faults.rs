@@ -98,6 +98,26 @@ async fn a_cut_after_bytes_ends_inside_an_event() {
 }
 
 #[tokio::test]
+async fn a_cut_after_events_is_half_of_the_message_for_a_non_streaming_client() {
+    let fault = Reply::text("hi").cut(Position::Events(4), Close::EndOfBody);
+    let script = Script::new().then(fault).allow_non_streaming();
+    let provider = Provider::start(script).await.unwrap();
+    let mut body = hi();
+    body["stream"] = json!(false);
+
+    let got = post(&provider, &body).await;
+
+    assert!(got.complete && !got.text.is_empty());
+    assert!(
+        serde_json::from_str::<serde_json::Value>(&got.text).is_err(),
+        "{}",
+        got.text
+    );
+    assert_eq!(outcomes(&provider), [Outcome::Cut]);
+    provider.shutdown().await;
+}
+
+#[tokio::test]
 async fn an_error_event_takes_the_place_of_the_rest() {
     let provider = provider(Reply::text("hi").error_event(4, ApiError::overloaded())).await;
 

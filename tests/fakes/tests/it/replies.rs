@@ -13,6 +13,7 @@ async fn a_text_reply_is_a_whole_stream_of_events() {
         output_tokens: 5,
         cache_creation_input_tokens: 3,
         cache_read_input_tokens: 4,
+        ..Usage::default()
     };
     let script = Script::new().then(Reply::text(["Hel", "lo"]).usage(usage));
     let provider = Provider::start(script).await.unwrap();

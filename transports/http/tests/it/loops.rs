@@ -288,6 +288,7 @@ async fn h_11_cumulative_counts_replace_within_a_request_and_add_over_requests()
         output_tokens: output,
         cache_creation_input_tokens: 5,
         cache_read_input_tokens: 7,
+        ..Tokens::default()
     };
     let script = Script::new()
         .then(Reply::new().call("a", "greet", json!({})).usage(tokens(100, 20)))

@@ -5,9 +5,7 @@ use std::collections::HashSet;
 use http::HeaderMap;
 use serde_json::Value;
 
-use crate::wire::Refusal;
-
-type Checked = Result<(), Refusal>;
+use crate::wire::{Checked, Refusal, refuse};
 
 /// Checks a request; the first broken rule is the answer.
 pub(crate) fn check(headers: &HeaderMap, body: &Value, allow_non_streaming: bool) -> Checked {
@@ -18,14 +16,6 @@ pub(crate) fn check(headers: &HeaderMap, body: &Value, allow_non_streaming: bool
     check_settings(body, allow_non_streaming)?;
     check_tools(body)?;
     check_messages(body)
-}
-
-fn refuse(message: impl Into<String>) -> Checked {
-    Err(Refusal {
-        status: 400,
-        kind: "invalid_request_error",
-        message: message.into(),
-    })
 }
 
 fn check_headers(headers: &HeaderMap) -> Checked {
