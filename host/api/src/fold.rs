@@ -20,10 +20,18 @@ pub struct FoldedCall {
 }
 
 /// Blocks and calls of a task, after all that was taken back.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default)]
 pub struct Fold {
     blocks: BTreeMap<BlockId, (BlockKind, String)>,
+    /// First those that the model's side has told, then those that so far only ran.
     calls: Vec<(CallId, FoldedCall)>,
+    told: usize,
+}
+
+impl PartialEq for Fold {
+    fn eq(&self, other: &Self) -> bool {
+        self.written().eq(other.written()) && self.calls() == other.calls()
+    }
 }
 
 impl Fold {
@@ -43,7 +51,13 @@ impl Fold {
             Event::Retracted { block } => {
                 self.blocks.remove(block);
             }
-            Event::Call { call, name, arguments } => self.call(call, name, arguments),
+            Event::Call { call, name, arguments } => {
+                let at = self.call(call, name, arguments);
+                if at >= self.told {
+                    self.calls[self.told..=at].rotate_right(1);
+                    self.told += 1;
+                }
+            }
             _ => {}
         }
     }
@@ -52,7 +66,9 @@ impl Fold {
     pub fn run(&mut self, event: &RunEvent) {
         match event {
             // A CLI may start a call before it reports it; both say the same.
-            RunEvent::Started { call, name, arguments } => self.call(call, name, arguments),
+            RunEvent::Started { call, name, arguments } => {
+                self.call(call, name, arguments);
+            }
             RunEvent::Ended { call, reply, .. } => {
                 if let Some((_, folded)) = self.calls.iter_mut().find(|(id, _)| id == call) {
                     folded.result = Some((reply.status, reply.joined_text()));
@@ -62,15 +78,18 @@ impl Fold {
         }
     }
 
-    fn call(&mut self, id: &CallId, name: &str, arguments: &Value) {
-        if self.calls.iter().all(|(known, _)| known != id) {
+    /// Where the call is; at the end, if it is new.
+    fn call(&mut self, id: &CallId, name: &str, arguments: &Value) -> usize {
+        let known = self.calls.iter().position(|(known, _)| known == id);
+        known.unwrap_or_else(|| {
             let call = FoldedCall {
                 name: name.to_owned(),
                 arguments: arguments.clone(),
                 result: None,
             };
             self.calls.push((id.clone(), call));
-        }
+            self.calls.len() - 1
+        })
     }
 
     /// The text blocks, in order.
@@ -84,14 +103,16 @@ impl Fold {
     }
 
     fn of(&self, kind: BlockKind) -> Vec<&str> {
-        self.blocks
-            .values()
-            .filter(|(k, text)| *k == kind && !text.is_empty())
-            .map(|(_, text)| text.as_str())
-            .collect()
+        let wanted = self.written().filter(|(other, _)| *other == kind);
+        wanted.map(|(_, text)| text.as_str()).collect()
     }
 
-    /// The calls, in the order in which they were first heard of.
+    /// The blocks that say something, in order.
+    fn written(&self) -> impl Iterator<Item = &(BlockKind, String)> {
+        self.blocks.values().filter(|(_, text)| !text.is_empty())
+    }
+
+    /// The calls, in the order in which the model made them, however their executions overlap.
     pub fn calls(&self) -> Vec<&FoldedCall> {
         self.calls.iter().map(|(_, call)| call).collect()
     }
@@ -130,6 +151,48 @@ mod tests {
             fold.event(&event);
         }
         assert_eq!(fold.texts(), ["whole.", "streamed"]);
+    }
+
+    #[test]
+    fn block_numbers_call_ids_and_empty_blocks_make_no_difference() {
+        let call = |id: &str| Event::Call {
+            call: CallId::new(id),
+            name: "read".into(),
+            arguments: json!({}),
+        };
+        let (mut one, mut other) = (Fold::default(), Fold::default());
+        for event in [delta(0, "a"), call("c1"), delta(1, "b")] {
+            one.event(&event);
+        }
+        for event in [delta(3, "a"), delta(4, ""), call("toolu_1"), delta(7, "b")] {
+            other.event(&event);
+        }
+        assert_eq!(one, other);
+        other.event(&call("toolu_2"));
+        assert_ne!(one, other);
+    }
+
+    #[test]
+    fn calls_are_in_the_models_order_also_where_they_run_before_they_are_told() {
+        let started = |id: &str| RunEvent::Started {
+            call: CallId::new(id),
+            name: id.into(),
+            arguments: json!({}),
+        };
+        let said = |id: &str| Event::Call {
+            call: CallId::new(id),
+            name: id.into(),
+            arguments: json!({}),
+        };
+        let mut fold = Fold::default();
+        fold.run(&started("c"));
+        fold.run(&started("b"));
+        for id in ["a", "b", "c"] {
+            fold.event(&said(id));
+        }
+        fold.run(&started("a"));
+        let names: Vec<_> = fold.calls().iter().map(|call| call.name.as_str()).collect();
+        assert_eq!(names, ["a", "b", "c"]);
     }
 
     #[test]
