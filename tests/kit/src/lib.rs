@@ -19,7 +19,7 @@ mod tools;
 
 pub use fixture::{Fixture, Seen, Stage};
 pub use recorder::{Entry, Recorder};
-pub use report::{Failure, Line, Report, Verdict, assert_conforms, check, check_case, names};
+pub use report::{Failure, Line, Report, Verdict, assert_conforms, check, check_at_once, check_case, names};
 pub use script::{Fault, Item, Reply, Script, Stop};
 pub use services::{ManualClock, NoHttp, NoSecrets, services};
 pub use stand::{Stand, TestTurn};

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use capsule_api::{SystemClock, timeout};
+use futures_util::{StreamExt as _, stream};
 
 use crate::{
     Fixture, Script, Stand,
@@ -86,14 +87,16 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 
 /// Runs every case, one after the other.
 pub async fn check(fixture: &dyn Fixture) -> Report {
-    let mut lines = Vec::new();
-    for case in CASES {
-        let verdict = judge(fixture, case).await;
-        lines.push(Line {
-            case: case.name,
-            verdict,
-        });
-    }
+    check_at_once(fixture, 1).await
+}
+
+/// Runs every case, up to `cases` of them at the same time, for a fixture whose stages have nothing in common.
+pub async fn check_at_once(fixture: &dyn Fixture, cases: usize) -> Report {
+    let judged = stream::iter(CASES).map(async |case| Line {
+        case: case.name,
+        verdict: judge(fixture, case).await,
+    });
+    let mut lines: Vec<_> = judged.buffered(cases.max(1)).collect().await;
     for (name, _) in fixture.skips() {
         if names().all(|known| known != *name) {
             let failure = Failure::new("the fixture skips a case that the kit does not have");
