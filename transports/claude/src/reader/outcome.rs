@@ -102,6 +102,8 @@ fn class(result: &RunResult, failure: &Failure, status: Option<u16>) -> &'static
         (_, Some(500..)) => &codes::OVERLOADED,
         (_, Some(400..500)) | ("invalid_request", _) => &codes::BAD_REQUEST,
         ("server_error", None) => &codes::NETWORK,
+        // Its last try is one without streaming; what the CLI says of that one names the cut stream that led to it.
+        _ if result.words().contains("failed with: stream_truncated") => &codes::NETWORK,
         _ => &codes::FAILED,
     }
 }
