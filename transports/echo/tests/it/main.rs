@@ -1,75 +1,18 @@
 //! What each input does, and the conformance kit.
 #![cfg(test)]
 
+mod fixture;
+
 use std::sync::Arc;
 
 use capsule_api::{
     BlockId, BlockKind, CallId, CancelReason, Conversation, ConversationSpec, Error, Event, FoldedCall, Limits,
-    Outcome, Registry, Settings, SystemClock, ToolStatus, TransportDescriptor, TurnIo, Usage,
+    Outcome, Settings, SystemClock, ToolStatus, TurnIo, Usage,
 };
 use capsule_transport_echo as _;
-use capsule_transport_kit::{
-    Fault, Fixture, Item, Recorder, Reply, Script, Stage, Stop, TestTools, assert_conforms, async_trait, services,
-};
+use capsule_transport_kit::{Fixture as _, Recorder, TestTools, assert_conforms, services};
+use fixture::Echo;
 use serde_json::{Value, json};
-
-struct Echo;
-
-/// The input that makes `echo` do what the first reply of the script says.
-fn input(reply: &Reply) -> String {
-    let texts = reply.text();
-    match reply.stop {
-        Stop::Hang => format!("wait {texts}"),
-        Stop::Refusal => "refuse".to_owned(),
-        Stop::Fault(_) => "fail".to_owned(),
-        Stop::Done | Stop::MaxTokens => {
-            let calls = reply.items.iter().filter_map(|item| match item {
-                Item::Call { alias, arguments } => Some(format!("call kit-{alias} {arguments}\n")),
-                _ => None,
-            });
-            calls.collect::<String>() + &texts
-        }
-    }
-}
-
-const ONE_INPUT: &str = "`echo` does one thing per input: it has no second reply";
-const NO_MODEL: &str = "`echo` has no provider that could do this";
-
-#[async_trait]
-impl Fixture for Echo {
-    fn descriptor(&self) -> &'static TransportDescriptor {
-        let linked = Registry::<TransportDescriptor>::linked().unwrap();
-        linked.get("echo").unwrap()
-    }
-
-    async fn stage(&self, script: Script) -> Stage {
-        let stage = Stage::new(Settings::empty(), services(SystemClock));
-        match script
-            .replies
-            .iter()
-            .find(|reply| reply.stop != Stop::Fault(Fault::Overloaded))
-        {
-            Some(reply) => stage.input(input(reply)),
-            None => stage,
-        }
-    }
-
-    fn skips(&self) -> &[(&'static str, &'static str)] {
-        &[
-            ("a_call_runs_once_and_its_result_goes_back", ONE_INPUT),
-            ("a_tool_that_fails_does_not_end_the_turn", ONE_INPUT),
-            ("an_unknown_tool_does_not_end_the_turn", ONE_INPUT),
-            ("a_cancelled_conversation_goes_on", ONE_INPUT),
-            ("a_second_turn_knows_the_first", ONE_INPUT),
-            ("two_conversations_do_not_mix", ONE_INPUT),
-            ("a_dropped_turn_leaves_nothing_running", ONE_INPUT),
-            ("a_cut_stream_is_no_answer", ONE_INPUT),
-            ("a_refused_credential_is_an_error", NO_MODEL),
-            ("a_truncated_reply_is_no_answer", NO_MODEL),
-            ("an_overloaded_provider_is_tried_again_or_reported", NO_MODEL),
-        ]
-    }
-}
 
 #[tokio::test]
 async fn it_conforms() {

@@ -3,6 +3,7 @@
 
 mod cancel;
 mod cassette;
+mod fixture;
 mod history;
 mod kit;
 mod log;
