@@ -10,7 +10,12 @@ async fn client(python: &Path, provider: &Provider) -> std::process::Output {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("python/check_requests.py");
     // The environment may name proxies, keys and other endpoints.
     let mut command = Command::new(python);
-    command.env_clear().arg("-I").arg(script).arg("client").arg(provider.url());
+    command
+        .env_clear()
+        .arg("-I")
+        .arg(script)
+        .arg("client")
+        .arg(provider.url());
     command.kill_on_drop(true).output().await.unwrap()
 }
 
@@ -28,14 +33,18 @@ async fn the_sdk_understands_streams_with_thinking_text_and_parallel_calls() {
     let output = client(&python, &provider).await;
 
     assert!(output.status.success(), "{output:?}");
-    assert_eq!(String::from_utf8_lossy(&output.stdout), "client: 2 requests, 0 violations\n");
+    assert_eq!(
+        String::from_utf8_lossy(&output.stdout),
+        "client: 2 requests, 0 violations\n"
+    );
     provider.assert_clean();
 }
 
 #[tokio::test]
 async fn the_sdk_does_not_take_a_cut_stream_for_an_answer() {
     let Some(python) = capsule_fakes::python() else { return };
-    let cut = Reply::text(["half ", "an answer"]).cut(capsule_fakes::Position::Events(4), capsule_fakes::Close::EndOfBody);
+    let cut =
+        Reply::text(["half ", "an answer"]).cut(capsule_fakes::Position::Events(4), capsule_fakes::Close::EndOfBody);
     let provider = Provider::start(Script::new().then(cut)).await.unwrap();
     let output = client(&python, &provider).await;
     assert_eq!(output.status.code(), Some(1), "{output:?}");
