@@ -1,13 +1,15 @@
 //! From a manifest to an agent that takes tasks: manifest, tools, transport.
 
 use std::{
+    ffi::OsString,
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
 };
 
 use capsule_api::{
-    Caller, Cancel, Catalogue, Clock, Error, RunSink, Secrets, Services, SystemClock, ToolDispatch, TransportDescriptor,
+    Caller, Cancel, Catalogue, Clock, Error, HttpClient, RunSink, Secrets, Services, SystemClock, ToolDispatch,
+    TransportDescriptor,
 };
 use capsule_manifest::{EnvSecrets, Loaded, Options, Override, ToolEntry};
 use capsule_session::{Agent, CapsuleInfo, Places, Prompting, Toolkit};
@@ -71,6 +73,29 @@ impl Choice {
     }
 }
 
+/// What a capsule gets of the machine. [`Surroundings::process`] is what the program uses; a host of its own, or a test, may bring others.
+#[derive(Clone)]
+pub struct Surroundings {
+    /// Looks up an environment variable, to find where files go (as [`Places::of`] says). Values of `${NAME}` are not read from here.
+    pub env: Arc<dyn Fn(&str) -> Option<OsString> + Send + Sync>,
+    /// Time.
+    pub clock: Arc<dyn Clock>,
+    /// The way to providers.
+    pub http: Arc<dyn HttpClient>,
+}
+
+impl Surroundings {
+    /// The environment of this process, the system's clock, resolver and root certificates.
+    pub fn process() -> Self {
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        Self {
+            env: Arc::new(|name| std::env::var_os(name)),
+            http: Arc::new(capsule_net::NetClient::new(clock.clone())),
+            clock,
+        }
+    }
+}
+
 /// A capsule's tools, loaded, without a transport.
 pub(crate) struct Equipped {
     pub(crate) loaded: Loaded,
@@ -94,9 +119,13 @@ pub struct Assembled {
 
 /// Reads the manifest and loads the tools. Blocks.
 pub(crate) fn equip(choice: &Choice) -> Result<Equipped, Failure> {
+    equip_in(choice, &Surroundings::process())
+}
+
+fn equip_in(choice: &Choice, surroundings: &Surroundings) -> Result<Equipped, Failure> {
     let loaded = choice.load()?;
-    let places = Places::of(&loaded.manifest.name, |name| std::env::var_os(name));
-    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let places = Places::of(&loaded.manifest.name, &*surroundings.env);
+    let clock = surroundings.clock.clone();
     let sources: Vec<_> = loaded
         .manifest
         .tools
@@ -120,18 +149,25 @@ pub(crate) fn equip(choice: &Choice) -> Result<Equipped, Failure> {
 /// # Errors
 /// What is wrong with the manifest, the tools, or the transport's settings.
 pub fn assemble(choice: &Choice) -> Result<Assembled, Failure> {
+    assemble_in(choice, Surroundings::process())
+}
+
+/// The same in other surroundings.
+///
+/// # Errors
+/// As for [`assemble`].
+pub fn assemble_in(choice: &Choice, surroundings: Surroundings) -> Result<Assembled, Failure> {
     let Equipped {
         loaded,
         toolbox,
         places,
         clock,
-    } = equip(choice)?;
+    } = equip_in(choice, &surroundings)?;
     let transports = catalog::transports()?;
     let descriptor = transports.get(&loaded.selected)?;
     let chosen = loaded.settings(&transports)?;
     let secrets: Arc<dyn Secrets> = Arc::new(EnvSecrets::new(&loaded.base));
-    let http = Arc::new(capsule_net::NetClient::new(clock.clone()));
-    let services = Services::new(clock, secrets.clone(), http);
+    let services = Services::new(clock, secrets.clone(), surroundings.http);
     let prompting = Prompting {
         model: chosen.model(&*secrets)?,
         system_prompt: chosen.system_prompt(&*secrets)?,
