@@ -49,7 +49,7 @@ impl Choice {
             .map(|set| Override::parse(set))
             .collect::<Result<Vec<_>, _>>()?;
         if let Some(driver) = &selection.driver {
-            overrides.push(Override::of_flag("--driver", &["inference", "driver"], driver));
+            overrides.push(Override::of_flag("--driver", "driver", driver));
         }
         let (transport, model) = (selection.transport.clone(), selection.model.clone());
         Ok(Self {

@@ -165,7 +165,12 @@ fn write_plan(out: &mut dyn Write, assembled: &Assembled, probe: &Probe) -> io::
         writeln!(
             out,
             "grant      every tool {may} {} as {}",
-            assembled.loaded.path(&grant.path).components().collect::<PathBuf>().display(),
+            assembled
+                .loaded
+                .path(&grant.path)
+                .components()
+                .collect::<PathBuf>()
+                .display(),
             grant.at
         )?;
     }

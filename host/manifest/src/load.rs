@@ -146,7 +146,8 @@ impl Draft<'_> {
     fn apply_overrides(&mut self) -> Vec<Problem> {
         let mut problems = Vec::new();
         for one in self.options.overrides {
-            if let Err(why) = one.apply(&mut self.root, &mut self.places) {
+            let (named, selected) = (self.named().to_owned(), self.selected().to_owned());
+            if let Err(why) = one.apply(&mut self.root, &mut self.places, (&named, &selected)) {
                 problems.push(Problem::new(&codes::INVALID, Origin::Flag(one.flag().to_owned()), why));
             }
         }

@@ -13,8 +13,17 @@ use crate::{
 #[derive(Clone, PartialEq)]
 pub struct Override {
     flag: String,
-    path: Vec<String>,
+    at: At,
     value: Value,
+}
+
+/// Which key.
+#[derive(Clone, PartialEq)]
+enum At {
+    /// The one at this path.
+    Path(Vec<String>),
+    /// This setting of the transport that runs, wherever the file has that transport's settings.
+    Own(String),
 }
 
 impl std::fmt::Debug for Override {
@@ -54,14 +63,15 @@ impl Override {
                 tree.value
             }
         };
-        Ok(Self { flag, path, value })
+        let at = At::Path(path);
+        Ok(Self { flag, at, value })
     }
 
-    /// A text for one key, set by another flag than `--set`; `flag` is what problems name.
-    pub fn of_flag(flag: &str, path: &[&str], value: &str) -> Self {
+    /// A text for one of the settings of the transport that runs, set by another flag than `--set`; `flag` is what problems name.
+    pub fn of_flag(flag: &str, key: &str, value: &str) -> Self {
         Self {
             flag: flag.to_owned(),
-            path: path.iter().map(|part| (*part).to_owned()).collect(),
+            at: At::Own(key.to_owned()),
             value: value.into(),
         }
     }
@@ -71,11 +81,30 @@ impl Override {
         &self.flag
     }
 
+    /// Where the value goes: `named` is the transport whose settings stand flat, `selected` the one that runs.
+    fn path(&self, root: &Value, named: &str, selected: &str) -> Vec<String> {
+        let path = match &self.at {
+            At::Path(path) => return path.clone(),
+            // A key of a block goes over a flat one.
+            At::Own(key) if selected != named || !root["inference"]["transports"][selected][key].is_null() => {
+                &["inference", "transports", selected, key][..]
+            }
+            At::Own(key) => &["inference", key],
+        };
+        path.iter().map(|part| (*part).to_owned()).collect()
+    }
+
     /// Puts the value in its place, with the mappings that lead there. `Err` says why it has none.
-    pub(crate) fn apply(&self, root: &mut Value, places: &mut Places) -> Result<(), String> {
+    pub(crate) fn apply(
+        &self,
+        root: &mut Value,
+        places: &mut Places,
+        (named, selected): (&str, &str),
+    ) -> Result<(), String> {
+        let path = self.path(root, named, selected);
         let mut at = root;
         let mut pointer = String::new();
-        for part in &self.path {
+        for part in &path {
             let above = dotted(&pointer);
             pointer = tree::child(&pointer, part);
             if at.is_null() {

@@ -3,7 +3,7 @@
 use std::{
     any::Any,
     panic::AssertUnwindSafe,
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::Arc,
     time::{Duration, UNIX_EPOCH},
 };
@@ -217,7 +217,7 @@ impl Agent {
             limits: self.prompting.limits,
             resume,
             run_dir,
-            state_dir: context.map(|context| context.dir().to_owned()),
+            state_dir: context.and_then(KeptContext::dir).map(Path::to_owned),
         })
     }
 

@@ -22,8 +22,10 @@ pub struct KeptContext {
     name: String,
     dir: PathBuf,
     resume: Option<ResumeState>,
-    /// Holds the lock as long as the context is open.
-    _lock: fs::File,
+    /// Held as long as the context is open. `None` where there is no directory to lock.
+    lock: Option<fs::File>,
+    /// Why nothing can be kept.
+    unwritable: Option<Error>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -35,7 +37,8 @@ struct Stored {
 }
 
 impl KeptContext {
-    /// Opens the context `name` of a capsule, new or kept.
+    /// Opens the context `name` of a capsule, new or kept. One that cannot be written is opened all the same: what it holds can be gone
+    /// on with, and [`KeptContext::keep`] says that nothing is added.
     ///
     /// # Errors
     /// A name that is no file name, another run that holds it, a file that cannot be read.
@@ -47,14 +50,21 @@ impl KeptContext {
             return Err(Error::new(&codes::CONTEXT_UNREADABLE, message).hint(hint));
         }
         let dir = places.state().join("contexts").join(name);
-        places::make_dir(&dir)?;
-        let lock = lock(&dir.join("lock"), name)?;
-        let resume = read(&dir.join("resume.json"), name)?;
+        let (lock, unwritable) = match places::make_dir(&dir) {
+            Ok(()) => lock(&dir.join("lock"), name)?,
+            Err(error) => (None, Some(error)),
+        };
+        let resume = if dir.is_dir() {
+            read(&dir.join("resume.json"), name)?
+        } else {
+            None
+        };
         Ok(Self {
             name: name.to_owned(),
             dir,
             resume,
-            _lock: lock,
+            lock,
+            unwritable,
         })
     }
 
@@ -63,9 +73,9 @@ impl KeptContext {
         &self.name
     }
 
-    /// A directory for the transport's own state.
-    pub fn dir(&self) -> &Path {
-        &self.dir
+    /// A directory for the transport's own state; `None` where it cannot be made.
+    pub fn dir(&self) -> Option<&Path> {
+        self.lock.is_some().then_some(&self.dir)
     }
 
     /// What was kept, if it was this transport that kept it.
@@ -90,6 +100,9 @@ impl KeptContext {
     /// # Errors
     /// `session-storage`; what was kept before stays.
     pub fn keep(&mut self, state: ResumeState) -> Result<(), Error> {
+        if let Some(error) = &self.unwritable {
+            return Err(error.clone());
+        }
         let stored = Stored {
             version: VERSION,
             transport: state.transport.clone(),
@@ -103,7 +116,8 @@ impl KeptContext {
     }
 }
 
-fn lock(path: &Path, name: &str) -> Result<fs::File, Error> {
+/// Locks the context; where that is only possible without writing, also says why nothing can be kept.
+fn lock(path: &Path, name: &str) -> Result<(Option<fs::File>, Option<Error>), Error> {
     let opened = fs::OpenOptions::new()
         .read(true)
         .write(true)
@@ -111,9 +125,15 @@ fn lock(path: &Path, name: &str) -> Result<fs::File, Error> {
         .truncate(false)
         .mode(0o600)
         .open(path);
-    let file = opened.map_err(|error| places::storage("open", path, &error))?;
+    let (file, unwritable) = match opened {
+        Ok(file) => (Some(file), None),
+        Err(error) => (fs::File::open(path).ok(), Some(places::storage("open", path, &error))),
+    };
+    let Some(file) = file else {
+        return Ok((None, unwritable));
+    };
     match rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => Ok(file),
+        Ok(()) => Ok((Some(file), unwritable)),
         Err(rustix::io::Errno::WOULDBLOCK) => Err(Error::new(
             &codes::CONTEXT_BUSY,
             format!("another run is using the context `{name}`"),
@@ -190,6 +210,19 @@ mod tests {
         );
         drop(held);
         assert!(KeptContext::open(&places, "release").is_ok());
+    }
+
+    #[test]
+    fn a_context_that_cannot_be_made_is_opened_and_keeps_nothing() {
+        let mut context = KeptContext::open(&places(Path::new("/proc/no-such-place")), "release").unwrap();
+        assert_eq!(context.dir(), None);
+        assert_eq!(context.resume_for("echo").unwrap(), None);
+        let state = ResumeState {
+            transport: "echo".into(),
+            version: 1,
+            data: json!(1),
+        };
+        assert_eq!(context.keep(state).unwrap_err().code, "session-storage");
     }
 
     #[test]

@@ -112,7 +112,7 @@ fn an_unknown_transport_is_told_with_the_nearest() {
 
 #[test]
 fn a_flag_of_another_name_says_its_own() {
-    let overrides = [Override::of_flag("--driver", &["inference", "driver"], "x")];
+    let overrides = [Override::of_flag("--driver", "driver", "x")];
     let text = format!("{HEAD}inference: {{address: x}}\n");
     let lines = complaints_with(
         &text,
@@ -122,4 +122,27 @@ fn a_flag_of_another_name_says_its_own() {
         },
     );
     assert_eq!(lines, ["--driver: unknown key `driver`"]);
+}
+
+#[test]
+fn a_flag_for_a_setting_of_the_transport_that_runs_finds_it_wherever_it_stands() {
+    let overrides = [Override::of_flag("--channel", "channel", "long")];
+    let flat = "inference: {transport: radio, channel: short}\n";
+    let block = "inference: {transport: radio, transports: {radio: {channel: short}}}\n";
+    let both = "inference: {transport: radio, channel: short, transports: {radio: {channel: short}}}\n";
+    let other = "inference: {transport: post, address: x, transports: {radio: {channel: short}}}\n";
+    let none = "inference: {transport: post, address: x}\n";
+    for inference in [flat, block, both, other, none] {
+        let options = Options {
+            overrides: &overrides,
+            transport: Some("radio"),
+            ..options()
+        };
+        let loaded = read_with(&format!("{HEAD}{inference}"), &options).unwrap();
+        assert_eq!(
+            loaded.settings(&Made).unwrap().settings.raw()["channel"],
+            "long",
+            "{inference}"
+        );
+    }
 }

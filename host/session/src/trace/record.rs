@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use capsule_api::{BlockKind, Content, Error, Event, Outcome, Part, Residue, RunEvent, ToolReply, Usage};
+use capsule_api::{
+    BlockKind, CallId, Content, Error, Event, Outcome, Part, Progress, Residue, RunEvent, ToolReply, Usage,
+};
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 
@@ -162,10 +164,7 @@ impl Scribe {
                 "call_text",
                 json!({"call": call.as_str(), "of": block_kind(*kind), "text": self.text(text)}),
             ),
-            RunEvent::Progress { call, progress } if live => (
-                "call_step",
-                json!({"call": call.as_str(), "step": snake(&format!("{progress:?}"))}),
-            ),
+            RunEvent::Progress { call, progress } if live => ("call_step", step(call, progress)?),
             RunEvent::Ended {
                 call,
                 name,
@@ -215,8 +214,10 @@ impl Scribe {
                 .iter()
                 .map(|(pid, name)| json!({"pid": pid, "name": name}))
                 .collect();
-            let calls: Vec<_> = residue.calls.iter().map(capsule_api::CallId::as_str).collect();
-            json!({"processes": processes, "files": residue.files, "calls": calls})
+            let calls: Vec<_> = residue.calls.iter().map(CallId::as_str).collect();
+            // A path need not be text, and JSON is.
+            let files: Vec<_> = residue.files.iter().map(|file| file.display().to_string()).collect();
+            json!({"processes": processes, "files": files, "calls": calls})
         });
         fields(json!({"outcome": outcome, "residue": residue, "late_events": (late > 0).then_some(late)}))
     }
@@ -260,6 +261,19 @@ fn usage_json(usage: &Usage) -> Value {
         "cache_read": usage.cache_read,
         "cache_write": usage.cache_write,
         "reasoning": usage.reasoning,
+        "cost": usage.cost_micros.map(|micros| micros as f64 / 1e6),
+    })
+}
+
+fn step(call: &CallId, progress: &Progress) -> Option<Value> {
+    let call = call.as_str();
+    Some(match progress {
+        Progress::Step { done, total, message } => {
+            json!({"call": call, "is": "step", "done": done, "total": total, "message": message})
+        }
+        Progress::WaitingForCaller => json!({"call": call, "is": "waiting_for_caller"}),
+        Progress::Resumed => json!({"call": call, "is": "resumed"}),
+        _ => return None,
     })
 }
 

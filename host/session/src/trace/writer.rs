@@ -3,7 +3,7 @@
 use std::{
     fs,
     io::{self, BufWriter, Write as _},
-    os::unix::fs::OpenOptionsExt as _,
+    os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _},
     path::{Path, PathBuf},
     sync::Arc,
     thread,
@@ -32,13 +32,7 @@ impl TraceWriter {
     /// # Errors
     /// `session-trace` when it cannot be made.
     pub fn create(path: &Path) -> Result<Self, Error> {
-        let opened = fs::OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .mode(0o600)
-            .open(path);
-        let file = opened.map_err(|error| failed(path, &error))?;
+        let file = open(path).map_err(|error| failed(path, &error))?;
         let (lines, mut queue) = mpsc::channel::<String>(QUEUE);
         let (tell, done) = oneshot::channel();
         let write = move || {
@@ -100,6 +94,20 @@ impl TraceWriter {
             .unwrap_or_else(|_| Err(io::Error::other("the writing thread ended early")));
         written.map_err(|error| failed(&self.path, &error))
     }
+}
+
+fn open(path: &Path) -> io::Result<fs::File> {
+    let file = fs::OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(path)?;
+    // The mode above is that of a new file; one that was there may be open to everybody. A device is nobody's to change.
+    if file.metadata()?.is_file() {
+        file.set_permissions(fs::Permissions::from_mode(0o600))?;
+    }
+    Ok(file)
 }
 
 fn failed(path: &Path, error: &io::Error) -> Error {

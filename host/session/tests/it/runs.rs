@@ -185,7 +185,7 @@ async fn a_context_that_cannot_be_kept_is_said_and_the_answer_stands() {
     let run_dir = places.make_run_dir(task.log.task()).unwrap();
     let context = KeptContext::open(&places, "release").unwrap();
     // A directory in the file's place cannot be replaced by a file, whoever tries.
-    fs::create_dir_all(context.dir().join("resume.json/in-the-way")).unwrap();
+    fs::create_dir_all(context.dir().unwrap().join("resume.json/in-the-way")).unwrap();
     let report = agent
         .run(
             &task,

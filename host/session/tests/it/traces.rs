@@ -87,7 +87,10 @@ async fn a_summary_has_sizes_and_hashes_in_the_place_of_texts() {
     let lines = traced(&path, Capture::Summary).await.unwrap();
     let end = lines.last().unwrap();
     let sha256 = "a4c3ed04a95a3da14a9d235c83d868bed7c0f45cf7f3faa751ee8f50598d2211";
-    assert_eq!(end["outcome"], json!({"is": "completed", "text": {"bytes": 4, "sha256": sha256}}));
+    assert_eq!(
+        end["outcome"],
+        json!({"is": "completed", "text": {"bytes": 4, "sha256": sha256}})
+    );
     let text = fs::read_to_string(&path).unwrap();
     for said in ["\"go\"", "done\"", "secrets/a", "hunter2"] {
         assert!(!text.contains(said), "{said} is in {text}");
