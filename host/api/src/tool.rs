@@ -319,6 +319,10 @@ pub struct ToolContext {
     pub cancel: Cancel,
     /// Where progress goes besides the log.
     pub progress: Option<ProgressSink>,
+    /// For tools that call tools: the same chain, one level deeper.
+    pub tools: Arc<dyn ToolDispatch>,
+    /// Calls of tools between this one and the model; 0 where the model made it.
+    pub depth: u32,
 }
 
 /// Something that can be called: a component, a skill, a built-in, a remote agent.

@@ -6,15 +6,15 @@ use capsule_api::{Code, ErrorKind};
 pub const NAME: Code = Code {
     id: "tool-name",
     kind: ErrorKind::Settings,
-    meaning: "A tool's name is not one that every provider and CLI accepts.",
-    remedy: "Use 1 to 50 of the characters A-Z, a-z, 0-9, `_` and `-`.",
+    meaning: "A tool's name cannot be used.",
+    remedy: "Use 1 to 100 characters, no control characters, no white space around it.",
 };
 /// Two tools share a name.
 pub const DUPLICATE: Code = Code {
     id: "tool-duplicate",
     kind: ErrorKind::Settings,
     meaning: "Two tools of the capsule have the same name.",
-    remedy: "Rename one of the two entries under `tools`.",
+    remedy: "Rename one of the two entries under `tools`; the tools of a component with several functions are called `name_function`.",
 };
 /// A component cannot be read.
 pub const FILE: Code = Code {
@@ -48,14 +48,14 @@ pub const IMPORTS: Code = Code {
 pub const EXPORT: Code = Code {
     id: "tool-export-missing",
     kind: ErrorKind::ToolsUnavailable,
-    meaning: "A tool's component does not export `murmur:tool/run@0.1.0`.",
-    remedy: "Export that interface; in Rust, `export_tool!` of the guest SDK does.",
+    meaning: "A tool's component exports nothing that can be called as a tool.",
+    remedy: "Export `murmur:tool/run@0.1.0` (in Rust, `export_tool!` of the guest SDK does), `wasi:cli/run`, or functions on plain values.",
 };
 /// A component needs more than a place in the pool holds.
 pub const POOL: Code = Code {
     id: "tool-too-large",
     kind: ErrorKind::ToolsUnavailable,
-    meaning: "A tool's component needs more memories, tables or instances than one call may have.",
+    meaning: "A tool's component needs more to begin with than one call may have.",
     remedy: "Raise `capabilities.limits.memory` if the message names memory; otherwise make the component smaller.",
 };
 /// A schema cannot be used.
@@ -64,6 +64,13 @@ pub const SCHEMA: Code = Code {
     kind: ErrorKind::ToolsUnavailable,
     meaning: "A tool's input schema is not a usable JSON Schema of an object.",
     remedy: "Give a schema with `\"type\": \"object\"`, in the manifest's entry or in the component.",
+};
+/// An exported function cannot be a tool.
+pub const FUNCTION: Code = Code {
+    id: "tool-function",
+    kind: ErrorKind::ToolsUnavailable,
+    meaning: "A component exports a function that takes or returns what has no JSON form.",
+    remedy: "Export functions on plain values alone; wrap what needs a resource inside the component.",
 };
 /// A component's description of itself cannot be read.
 pub const SECTION: Code = Code {
@@ -111,6 +118,7 @@ pub const ALL: &[&Code] = &[
     &EXPORT,
     &POOL,
     &SCHEMA,
+    &FUNCTION,
     &SECTION,
     &GRANT_DIRECTORY,
     &GRANT_ENV,
@@ -126,3 +134,9 @@ pub const ENV_UNSET: &str = "tool-env-unset";
 pub const PANICKED: &str = "tool-panicked";
 /// Warning in a run: a tool streams more text than its output limit; the rest is dropped.
 pub const STREAM_CUT: &str = "tool-stream-cut";
+/// Warning: a tool's input schema is shown otherwise than it is written.
+pub const SCHEMA_CURED: &str = "tool-schema-cured";
+/// Warning: a tool's description is cut.
+pub const DESCRIPTION_CUT: &str = "tool-description-cut";
+/// Warning: no pool could be made, so that each call takes its memory from the system.
+pub const POOL_UNAVAILABLE: &str = "tool-pool-unavailable";

@@ -7,20 +7,24 @@
 //!   a component                               a fresh store: polled once here, then on the sandbox's own runtime
 //! ```
 //!
-//! Components export `murmur:tool/run@0.1.0` (see `wit/`). They get WASI 0.2 under [`Grants`], `wasi:http` with every request refused,
+//! Components export `murmur:tool/run@0.1.0` (see `wit/`), functions on plain values, or `wasi:cli/run`. They get WASI 0.2 under [`Grants`], `wasi:http` with every request refused,
 //! and the capsule's own interfaces. Nothing is kept between calls.
 #![warn(missing_docs)]
 
+mod alias;
+mod catalogue;
 pub mod codes;
 mod dispatch;
 mod grants;
 mod sandbox;
 mod schema;
 mod section;
+mod skill;
 mod source;
 mod toolbox;
+mod values;
 
 pub use dispatch::Bindings;
 pub use grants::{Grants, Limits, Mode, Preopen};
-pub use source::ToolSource;
+pub use source::{CommandInput, FileKind, ToolSource};
 pub use toolbox::{EnvLookup, Options, Toolbox, Warning};

@@ -5,16 +5,40 @@ use std::path::PathBuf;
 use capsule_api::{Annotations, Code, Error};
 use serde_json::Value;
 
-/// The longest name, in characters: with the longest prefix that a CLI puts before it, it stays within 64.
-const LONGEST_NAME: usize = 50;
+/// The longest name, in characters.
+const LONGEST_NAME: usize = 100;
+
+/// What the file of a tool is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FileKind {
+    /// A WebAssembly component: one tool, or one for each function that it exports.
+    #[default]
+    Component,
+    /// A text that the model may read: a tool without input, whose call returns it.
+    Skill,
+}
+
+/// How a command gets its arguments.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CommandInput {
+    /// As JSON on standard input.
+    #[default]
+    Stdin,
+    /// As options on its command line: `--key value`, `--key` for true, one for each item of an array.
+    Argv,
+}
 
 /// A tool as the manifest declares it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolSource {
-    /// Its name: 1 to 50 of `A-Z a-z 0-9 _ -`, unique in the capsule.
+    /// Its name: 1 to 100 characters, none of them a control character, no white space around; unique in the capsule.
     pub name: String,
-    /// The component, absolute or relative to the current directory.
+    /// The file, absolute or relative to the current directory.
     pub component: PathBuf,
+    /// What it is.
+    pub kind: FileKind,
+    /// How it gets its arguments, where the component is a command.
+    pub input: CommandInput,
     /// What the tool does, for the model; `None` takes the component's own.
     pub description: Option<String>,
     /// JSON Schema of the arguments; `None` takes the component's own.
@@ -29,9 +53,19 @@ impl ToolSource {
         Self {
             name: name.into(),
             component: component.into(),
+            kind: FileKind::Component,
+            input: CommandInput::Stdin,
             description: None,
             input_schema: None,
             annotations: None,
+        }
+    }
+
+    /// A text that the model may read.
+    pub fn skill(name: impl Into<String>, file: impl Into<PathBuf>) -> Self {
+        Self {
+            kind: FileKind::Skill,
+            ..Self::new(name, file)
         }
     }
 
@@ -43,8 +77,10 @@ impl ToolSource {
             .with("file", file.to_string())
     }
 
-    pub(crate) fn has_safe_name(&self) -> bool {
-        let safe = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-        (1..=LONGEST_NAME).contains(&self.name.len()) && self.name.chars().all(safe)
+    pub(crate) fn has_usable_name(&self) -> bool {
+        let length = self.name.chars().count();
+        (1..=LONGEST_NAME).contains(&length)
+            && self.name.trim() == self.name
+            && !self.name.chars().any(char::is_control)
     }
 }

@@ -1,13 +1,13 @@
 //! The tools of a capsule, from loading to shutdown.
 
-use std::{collections::BTreeMap, fmt, path::PathBuf, sync::Arc, time::Duration};
+use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
 
 use capsule_api::{Catalogue, Clock, Error, SystemClock, Tool, ToolDispatch};
 use tokio::sync::RwLock;
 
 use crate::{
-    codes,
-    dispatch::{Bindings, Dispatch, Entry, Tools},
+    catalogue,
+    dispatch::{Bindings, Dispatch, Entry, Stack, Tools},
     grants::{Checked, Grants},
     sandbox::{Sandbox, prepare_all},
     source::ToolSource,
@@ -85,7 +85,7 @@ impl Toolbox {
     /// loaded, naming the tool and its file.
     pub fn load(sources: &[ToolSource], grants: &Grants, options: &Options) -> Result<Self, Vec<Error>> {
         let mut warnings = Vec::new();
-        let mut errors = names(sources);
+        let mut errors = catalogue::names(sources);
         let checked = match grants.check(&*options.env, &mut warnings) {
             Ok(checked) => checked,
             Err(more) => {
@@ -104,26 +104,30 @@ impl Toolbox {
                 warnings,
             });
         }
-        let sandbox = match Sandbox::new(checked, Arc::clone(&options.clock)) {
+        let sandbox = match Sandbox::new(checked, Arc::clone(&options.clock), &mut warnings) {
             Ok(sandbox) => Arc::new(sandbox),
             Err(error) => {
                 errors.push(error);
                 return Err(errors);
             }
         };
-        let mut entries = Vec::new();
-        for prepared in prepare_all(&sandbox, sources, options.cache_dir.as_deref(), &mut warnings) {
-            match prepared {
-                Ok(prepared) => entries.push(Entry {
-                    tool: Arc::new(prepared.tool),
-                    validator: prepared.schema.validator,
-                }),
+        let mut prepared = Vec::new();
+        for (source, tools) in sources.iter().zip(prepare_all(
+            &sandbox,
+            sources,
+            options.cache_dir.as_deref(),
+            &mut warnings,
+        )) {
+            match tools {
+                Ok(tools) => prepared.extend(tools.into_iter().map(|tool| (source, tool))),
                 Err(error) => errors.push(error),
             }
         }
+        errors.extend(catalogue::duplicates(&prepared));
         if !errors.is_empty() {
             return Err(errors);
         }
+        let entries = catalogue::entries(prepared, &sandbox, &mut warnings);
         Ok(Self {
             tools: Arc::new(tools(entries, Arc::clone(&options.clock))),
             sandbox: Some(sandbox),
@@ -146,6 +150,7 @@ impl Toolbox {
         Arc::new(Dispatch {
             tools: Arc::clone(&self.tools),
             bindings,
+            stack: Stack::default(),
         })
     }
 
@@ -166,20 +171,4 @@ pub(crate) fn tools(entries: Vec<Entry>, clock: Arc<dyn Clock>) -> Tools {
         gate: RwLock::new(()),
         clock,
     }
-}
-
-/// What is wrong with the names.
-fn names(sources: &[ToolSource]) -> Vec<Error> {
-    let mut errors = Vec::new();
-    let mut seen = BTreeMap::new();
-    for source in sources {
-        if !source.has_safe_name() {
-            errors.push(source.error(&codes::NAME, "the name cannot be used"));
-        }
-        if let Some(first) = seen.insert(&source.name, &source.component) {
-            let what = format!("another tool has this name ({})", first.display());
-            errors.push(source.error(&codes::DUPLICATE, what));
-        }
-    }
-    errors
 }

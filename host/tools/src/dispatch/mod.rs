@@ -1,7 +1,10 @@
 //! The dispatch chain: validate, gate, execute, record. The same for every transport.
 
+mod nested;
 mod record;
 mod validate;
+
+pub(crate) use nested::{DEEPEST, REFUSED, Stack};
 
 use std::{any::Any, panic::AssertUnwindSafe, sync::Arc};
 
@@ -48,6 +51,8 @@ pub(crate) struct Tools {
 pub(crate) struct Dispatch {
     pub(crate) tools: Arc<Tools>,
     pub(crate) bindings: Bindings,
+    /// The calls that this dispatch is for; none for a transport's.
+    pub(crate) stack: Stack,
 }
 
 #[async_trait]
@@ -73,6 +78,8 @@ impl ToolDispatch for Dispatch {
             caller: Arc::clone(&self.bindings.caller),
             cancel: self.bindings.cancel.clone(),
             progress,
+            tools: self.inside(&name),
+            depth: self.stack.depth(),
         };
         let reply = self.reply(&name, arguments, context).await;
         recorded.end(&reply);
@@ -86,12 +93,31 @@ impl ToolDispatch for Dispatch {
 }
 
 impl Dispatch {
+    /// The same tools as a call of this one sees them.
+    fn inside(&self, name: &str) -> Arc<dyn ToolDispatch> {
+        let exclusive = self
+            .entry(name)
+            .is_some_and(|entry| entry.tool.spec().annotations.exclusive);
+        Arc::new(Self {
+            tools: Arc::clone(&self.tools),
+            bindings: self.bindings.clone(),
+            stack: self.stack.inside(name, exclusive),
+        })
+    }
+
+    fn entry(&self, name: &str) -> Option<&Entry> {
+        self.tools.entries.iter().find(|entry| entry.tool.spec().name == name)
+    }
+
     async fn reply(&self, name: &str, arguments: Value, context: ToolContext) -> ToolReply {
-        let Some(entry) = self.tools.entries.iter().find(|entry| entry.tool.spec().name == name) else {
+        let Some(entry) = self.entry(name) else {
             return ToolReply::new(ToolStatus::Unknown, self.unknown(name));
         };
         if let Some(why) = validate::violations(&entry.validator, &arguments) {
             return ToolReply::new(ToolStatus::Invalid, format!("tool '{name}' was not run: {why}"));
+        }
+        if let Some(refusal) = self.stack.refusal(name, entry.tool.spec().annotations.exclusive) {
+            return refusal;
         }
         let cancel = context.cancel.clone();
         // The tool's own end first: it can say more about a cancel.
@@ -105,6 +131,8 @@ impl Dispatch {
     async fn execute(&self, entry: &Entry, arguments: Value, context: ToolContext) -> ToolReply {
         let exclusive = entry.tool.spec().annotations.exclusive;
         let (_alone, _beside) = match exclusive {
+            // The outermost call holds the order for all inside it: a second hold could wait for the first.
+            _ if self.stack.is_nested() => (None, None),
             true => (Some(self.tools.gate.write().await), None),
             false => (None, Some(self.tools.gate.read().await)),
         };
@@ -130,7 +158,7 @@ impl Dispatch {
             .catalogue
             .tools
             .iter()
-            .map(|tool| tool.name.as_str())
+            .map(|tool| tool.alias.as_str())
             .collect();
         let there = match names.is_empty() {
             true => "there are no tools".to_owned(),

@@ -114,7 +114,11 @@ impl Turn {
             cancel: cancel.clone(),
         };
         let tools = Arc::new(tools(entries.collect(), Arc::new(SystemClock)));
-        let dispatch = Arc::new(Dispatch { tools, bindings });
+        let dispatch = Arc::new(Dispatch {
+            tools,
+            bindings,
+            stack: Stack::default(),
+        });
         Self { dispatch, log, cancel }
     }
 

@@ -12,6 +12,8 @@ const LONGEST: usize = 400;
 pub(super) fn or_none(arguments: Value) -> Value {
     match arguments {
         Value::Null => Value::Object(Map::new()),
+        // Some models write nothing at all for a tool without input.
+        Value::String(text) if text.trim().is_empty() => Value::Object(Map::new()),
         given => given,
     }
 }
@@ -65,6 +67,14 @@ fn kind(value: &Value) -> &'static str {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn t_05_no_arguments_in_any_spelling_are_an_empty_object() {
+        for none in [json!(null), json!(""), json!(" \n"), json!({})] {
+            assert_eq!(or_none(none), json!({}));
+        }
+        assert_eq!(or_none(json!("x")), json!("x"));
+    }
 
     #[test]
     fn a_violation_names_its_path_and_what_was_expected() {

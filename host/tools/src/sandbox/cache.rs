@@ -181,7 +181,7 @@ mod tests {
     fn cache() -> (tempfile::TempDir, Cache, Engine, Key) {
         let dir = tempfile::tempdir().unwrap();
         let cache = Cache::open(dir.path()).unwrap();
-        let engine = super::super::engine::engine(&Limits::default()).unwrap();
+        let engine = super::super::engine::pooled(&Limits::default()).unwrap();
         let key = Key::new(&engine, COMPONENT.as_bytes());
         (dir, cache, engine, key)
     }

@@ -7,15 +7,17 @@ use capsule_api::{CancelReason, Clock, Tool, ToolContext, ToolReply, ToolSpec};
 use serde_json::Value;
 use tokio::sync::{OwnedSemaphorePermit, watch};
 use wasmtime::{Store, component::ResourceTable};
-use wasmtime_wasi::{FsPerms, WasiCtx, WasiCtxBuilder};
+use wasmtime_wasi::{FsPerms, WasiCtx, WasiCtxBuilder, p2::pipe::MemoryInputPipe};
 use wasmtime_wasi_http::WasiHttpCtx;
 
 use super::{
     Sandbox,
-    host::{Guest, ToolInput, ToolResult, ToolWorldPre},
+    host::{Guest, ToolResult},
     http::DenyAll,
     limits::Limiter,
+    program::Program,
     record::CallRecord,
+    registry::{self, Asks},
     reply::{self, Ended, NotStarted},
     stdio::{Stderr, Stdout},
 };
@@ -24,13 +26,13 @@ use crate::grants::Mode;
 /// A component that was bound and can be called.
 pub(crate) struct ComponentTool {
     spec: ToolSpec,
-    pre: ToolWorldPre<Guest>,
+    program: Program,
     sandbox: Arc<Sandbox>,
 }
 
 impl ComponentTool {
-    pub(super) fn new(spec: ToolSpec, pre: ToolWorldPre<Guest>, sandbox: Arc<Sandbox>) -> Self {
-        Self { spec, pre, sandbox }
+    pub(crate) fn new(spec: ToolSpec, program: Program, sandbox: Arc<Sandbox>) -> Self {
+        Self { spec, program, sandbox }
     }
 }
 
@@ -56,17 +58,21 @@ impl ComponentTool {
         let place = tokio::select! {
             biased;
             reason = cancel.cancelled() => return Ended::Cancelled(reason),
-            place = Arc::clone(&self.sandbox.places).acquire_owned() => place,
+            place = self.sandbox.places.take(context.depth) => place,
         };
-        // The semaphore is never closed; if it were, the sandbox would be gone.
+        // They are never closed; if they were, the sandbox would be gone.
         let Ok(place) = place else {
             return Ended::Cancelled(CancelReason::Shutdown);
         };
+        let (asks, asked) = registry::channel();
+        let nested = registry::serve(asked, context.clone(), Arc::clone(record));
         let guest = GuestCall {
-            pre: self.pre.clone(),
+            name: self.spec.name.clone(),
+            program: self.program.clone(),
             sandbox: Arc::clone(&self.sandbox),
             record: Arc::clone(record),
             context,
+            asks,
         };
         let waiting = record.waiting();
         let work = self.sandbox.runtime.run(Box::pin(guest.run(arguments, place)));
@@ -80,6 +86,7 @@ impl ComponentTool {
             },
             reason = cancel.cancelled() => Ended::Cancelled(reason),
             () = deadline(&*self.sandbox.clock, limit, waiting) => Ended::TimedOut,
+            never = nested => match never {},
         }
     }
 }
@@ -116,10 +123,12 @@ impl Drop for CloseOnDrop {
 
 /// All that a running guest owns.
 struct GuestCall {
-    pre: ToolWorldPre<Guest>,
+    name: String,
+    program: Program,
     sandbox: Arc<Sandbox>,
     record: Arc<CallRecord>,
     context: ToolContext,
+    asks: Asks,
 }
 
 impl GuestCall {
@@ -127,19 +136,14 @@ impl GuestCall {
     async fn run(self, arguments: Value, place: OwnedSemaphorePermit) -> wasmtime::Result<ToolResult> {
         let _place = place;
         let _ticking = self.sandbox.ticker.start();
-        let pre = self.pre.clone();
-        let mut store = self.store()?;
-        let instance = pre.instantiate_async(&mut store).await?;
-        let input = ToolInput {
-            data: Some(arguments.to_string()),
-            log_path: None,
-        };
-        instance.murmur_tool_run().call_run(&mut store, &input).await
+        let program = self.program.clone();
+        let mut store = self.store(&arguments)?;
+        program.run(&mut store, &arguments).await
     }
 
-    fn store(self) -> wasmtime::Result<Store<Guest>> {
+    fn store(self, arguments: &Value) -> wasmtime::Result<Store<Guest>> {
         let limits = self.sandbox.grants.limits;
-        let wasi = self.wasi()?;
+        let wasi = self.wasi(arguments)?;
         let record = self.record;
         let guest = Guest {
             wasi,
@@ -151,17 +155,18 @@ impl GuestCall {
             limiter: Limiter::new(Arc::clone(&record), limits.memory),
             record,
             context: self.context,
+            asks: self.asks,
             output_limit: limits.output,
         };
-        let mut store = Store::new(&self.sandbox.engine, guest);
+        let mut store = Store::new(self.program.engine(), guest);
         store.limiter(|guest| &mut guest.limiter);
         store.set_epoch_deadline(1);
         store.epoch_deadline_async_yield_and_update(1);
         Ok(store)
     }
 
-    /// What the guest has of WASI: the granted directories and variables, no arguments, no sockets, no names.
-    fn wasi(&self) -> wasmtime::Result<WasiCtx> {
+    /// What the guest has of WASI: the granted directories and variables, the arguments of a command, no sockets, no names.
+    fn wasi(&self, arguments: &Value) -> wasmtime::Result<WasiCtx> {
         let grants = &self.sandbox.grants;
         let mut wasi = WasiCtxBuilder::new();
         wasi.allow_tcp(false)
@@ -170,10 +175,15 @@ impl GuestCall {
             .stdout(Stdout {
                 record: Arc::clone(&self.record),
                 limit: grants.limits.output,
+                keep: self.program.command().is_some(),
             })
             .stderr(Stderr {
                 record: Arc::clone(&self.record),
             });
+        if let Some(command) = self.program.command() {
+            wasi.stdin(MemoryInputPipe::new(command.stdin(arguments)));
+            wasi.arg(&self.name).args(&command.argv(arguments));
+        }
         for (name, value) in &grants.env {
             wasi.env(name, value.expose());
         }

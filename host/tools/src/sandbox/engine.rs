@@ -1,4 +1,4 @@
-//! The engine and its pool: one place per call that may run at once.
+//! The engines: one with a pool of places for the calls that may run at once, one for what does not fit a place.
 
 use std::{
     sync::{
@@ -11,6 +11,7 @@ use std::{
 
 use wasmtime::{Config, Enabled, Engine, InstanceAllocationStrategy, PoolingAllocationConfig};
 
+use super::places::Places;
 use crate::Limits;
 
 /// How long a guest may compute before it yields its thread.
@@ -28,9 +29,21 @@ pub(super) const TABLE_ELEMENTS: usize = 20_000;
 const KEEP_RESIDENT: usize = 128 << 10;
 const KEEP_TABLES: usize = 64 << 10;
 
-/// An engine with a pool of `limits.concurrent_calls` places.
-pub(super) fn engine(limits: &Limits) -> wasmtime::Result<Engine> {
-    let calls = limits.concurrent_calls;
+/// What both engines have in common. How memory is allocated is no part of it, so both run the same compiled code.
+fn config() -> Config {
+    let mut config = Config::new();
+    config.epoch_interruption(true).memory_init_cow(true);
+    config
+}
+
+/// An engine whose calls take their memory from the system, each for itself.
+pub(super) fn on_demand() -> wasmtime::Result<Engine> {
+    Engine::new(&config())
+}
+
+/// An engine with a pool for `limits.concurrent_calls` calls, and for the calls that they may make.
+pub(super) fn pooled(limits: &Limits) -> wasmtime::Result<Engine> {
+    let calls = Places::all(limits.concurrent_calls);
     let memory = usize::try_from(limits.memory)?;
     let mut pool = PoolingAllocationConfig::new();
     pool.total_component_instances(calls)
@@ -46,15 +59,12 @@ pub(super) fn engine(limits: &Limits) -> wasmtime::Result<Engine> {
         .linear_memory_keep_resident(KEEP_RESIDENT)
         .table_keep_resident(KEEP_TABLES)
         .pagemap_scan(Enabled::Auto);
-    let mut config = Config::new();
-    config
-        .epoch_interruption(true)
-        .memory_init_cow(true)
-        .allocation_strategy(InstanceAllocationStrategy::Pooling(pool));
+    let mut config = config();
+    config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool));
     Engine::new(&config)
 }
 
-/// Advances the engine's epoch while calls run; rests, without a single wake-up, while none does.
+/// Advances the epoch of every engine while calls run; rests, without a single wake-up, while none does.
 pub(super) struct Ticker {
     shared: Arc<Shared>,
     thread: Option<thread::JoinHandle<()>>,
@@ -69,7 +79,7 @@ struct Shared {
 }
 
 impl Ticker {
-    pub(super) fn new(engine: Engine) -> std::io::Result<Self> {
+    pub(super) fn new(engines: Vec<Engine>) -> std::io::Result<Self> {
         let shared = Arc::new(Shared {
             running: AtomicUsize::new(0),
             resting: AtomicBool::new(false),
@@ -80,7 +90,7 @@ impl Ticker {
         let theirs = Arc::clone(&shared);
         let thread = thread::Builder::new()
             .name("capsule-epoch".into())
-            .spawn(move || theirs.tick(&engine))?;
+            .spawn(move || theirs.tick(&engines))?;
         Ok(Self {
             shared,
             thread: Some(thread),
@@ -119,14 +129,14 @@ impl Shared {
         self.running.load(Ordering::SeqCst) == 0 && !self.stop.load(Ordering::SeqCst)
     }
 
-    fn tick(&self, engine: &Engine) {
+    fn tick(&self, engines: &[Engine]) {
         let mut held = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
         let mut unused = 0;
         while !self.stop.load(Ordering::SeqCst) {
             if unused < LINGER {
                 let waited = self.wake.wait_timeout(held, TICK);
                 held = waited.unwrap_or_else(PoisonError::into_inner).0;
-                engine.increment_epoch();
+                engines.iter().for_each(Engine::increment_epoch);
                 unused = if self.idle() { unused + 1 } else { 0 };
                 continue;
             }
@@ -155,7 +165,7 @@ mod tests {
 
     #[test]
     fn the_ticker_rests_without_calls_and_wakes_for_one() {
-        let ticker = Ticker::new(engine(&Limits::default()).unwrap()).unwrap();
+        let ticker = Ticker::new(vec![on_demand().unwrap(), pooled(&Limits::default()).unwrap()]).unwrap();
         let rests = || ticker.shared.resting.load(Ordering::SeqCst);
         while !rests() {
             thread::yield_now();
@@ -171,6 +181,17 @@ mod tests {
     }
 
     #[test]
+    fn code_compiled_for_one_engine_is_code_for_the_other() {
+        use std::hash::{DefaultHasher, Hash, Hasher};
+        let hash = |engine: Engine| {
+            let mut hasher = DefaultHasher::new();
+            engine.precompile_compatibility_hash().hash(&mut hasher);
+            hasher.finish()
+        };
+        assert_eq!(hash(pooled(&Limits::default()).unwrap()), hash(on_demand().unwrap()));
+    }
+
+    #[test]
     fn the_largest_pool_can_be_reserved() {
         let limits = Limits {
             concurrent_calls: 1024,
@@ -178,6 +199,6 @@ mod tests {
             ..Limits::default()
         };
         assert!(limits.check().is_empty());
-        engine(&limits).unwrap();
+        pooled(&limits).unwrap();
     }
 }

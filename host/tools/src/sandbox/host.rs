@@ -2,13 +2,13 @@
 
 use std::{fmt, sync::Arc};
 
-use capsule_api::{BlockKind, NoAnswer, Progress, Question, RunEvent, ToolContext};
+use capsule_api::{BlockKind, NoAnswer, Progress, Question, RunEvent, ToolContext, ToolStatus};
 use serde_json::Value;
 use wasmtime::component::ResourceTable;
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 use wasmtime_wasi_http::{WasiHttpCtx, WasiHttpCtxView, WasiHttpView};
 
-use super::{http::DenyAll, limits::Limiter, record::CallRecord, reply::cut};
+use super::{http::DenyAll, limits::Limiter, record::CallRecord, registry::Asks, reply::cut};
 use crate::codes;
 
 mod bindings {
@@ -22,7 +22,10 @@ mod bindings {
             }
         ",
         world: "capsule:host/tool",
-        imports: { "murmur:task/task.request-input": async | trappable },
+        imports: {
+            "murmur:task/task.request-input": async | trappable,
+            "murmur:tool-registry/invoke.invoke": async,
+        },
         exports: { default: async },
     });
 }
@@ -50,7 +53,7 @@ impl fmt::Display for Unanswered {
 impl std::error::Error for Unanswered {}
 
 /// All that belongs to one call of a guest.
-pub(super) struct Guest {
+pub(crate) struct Guest {
     pub(super) wasi: WasiCtx,
     pub(super) table: ResourceTable,
     pub(super) http: WasiHttpCtx,
@@ -58,6 +61,7 @@ pub(super) struct Guest {
     pub(super) limiter: Limiter,
     pub(super) record: Arc<CallRecord>,
     pub(super) context: ToolContext,
+    pub(super) asks: Asks,
     /// The most text that a call may stream, or ask at once, in bytes.
     pub(super) output_limit: u64,
 }
@@ -168,9 +172,26 @@ impl tool::run::Host for Guest {
 }
 
 impl tool_registry::invoke::Host for Guest {
-    fn invoke(&mut self, name: String, _: tool::run::ToolInput) -> Result<tool::run::ToolResult, String> {
-        Err(format!(
-            "tool '{name}' was not called: tools that call tools are not available here"
-        ))
+    async fn invoke(&mut self, name: String, input: tool::run::ToolInput) -> Result<tool::run::ToolResult, String> {
+        let reply = self.asks.call(name, input.data).await?;
+        let status = match reply.status {
+            ToolStatus::Passed => tool::run::Status::Passed,
+            ToolStatus::Failed | ToolStatus::Denied => tool::run::Status::Failed,
+            _ => tool::run::Status::Error,
+        };
+        let data = Some(reply.joined_text());
+        let truncated = reply.full_bytes.is_some();
+        let mut metadata = reply.metadata;
+        if reply.status == ToolStatus::Denied {
+            metadata.push(("denied".into(), "true".into()));
+        }
+        Ok(tool::run::ToolResult {
+            status,
+            summary: None,
+            data,
+            data_path: None,
+            truncated,
+            metadata,
+        })
     }
 }

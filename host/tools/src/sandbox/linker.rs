@@ -3,15 +3,17 @@
 use capsule_api::Error;
 use wasmtime::{
     Engine,
-    component::{Component, HasSelf, Linker, types},
+    component::{Component, HasSelf, InstancePre, Linker},
 };
 
-use super::host::{Guest, ToolWorld, ToolWorldPre};
+use super::{
+    exports::RUN,
+    host::{Guest, ToolWorld, ToolWorldPre},
+};
 use crate::{codes, source::ToolSource};
 
-const RUN: &str = "murmur:tool/run@0.1.0";
-
-/// Interfaces that are linked, without version, and the versions that fit.
+/// Interfaces that are linked, without version, and the versions that fit: within these, a component may be built against any, and the
+/// linker binds it to the nearest. Another version of an interface is another row, and is linked beside.
 const OFFERED: &[(&str, &str)] = &[
     ("wasi:cli/", "0.2."),
     ("wasi:clocks/", "0.2."),
@@ -21,11 +23,11 @@ const OFFERED: &[(&str, &str)] = &[
     ("wasi:sockets/", "0.2."),
     ("wasi:http/types", "0.2."),
     ("wasi:http/outgoing-handler", "0.2."),
-    ("murmur:tool/run", "0.1.0"),
-    ("murmur:stream/events", "0.1.0"),
-    ("murmur:text/chunks", "0.1.0"),
-    ("murmur:task/task", "0.1.0"),
-    ("murmur:tool-registry/invoke", "0.1.0"),
+    ("murmur:tool/run", "0.1."),
+    ("murmur:stream/events", "0.1."),
+    ("murmur:text/chunks", "0.1."),
+    ("murmur:task/task", "0.1."),
+    ("murmur:tool-registry/invoke", "0.1."),
 ];
 
 /// A linker with everything that the host offers.
@@ -37,26 +39,26 @@ pub(super) fn linker(engine: &Engine) -> wasmtime::Result<Linker<Guest>> {
     Ok(linker)
 }
 
-/// Binds the component of this tool.
+/// Binds the imports of this tool's component.
 pub(super) fn bind(
     linker: &Linker<Guest>,
     source: &ToolSource,
     component: &Component,
-) -> Result<ToolWorldPre<Guest>, Error> {
-    let engine = component.engine();
+) -> Result<InstancePre<Guest>, Error> {
     let kind = component.component_type();
-    let imports: Vec<&str> = kind.imports(engine).map(|(name, _)| name).collect();
-    let unmet: Vec<String> = imports.iter().filter_map(|name| unmet(name)).collect();
+    let imports = kind.imports(component.engine());
+    let unmet: Vec<String> = imports.filter_map(|(name, _)| unmet(name)).collect();
     if !unmet.is_empty() {
         let what = format!("it imports what this host does not offer: {}", unmet.join("; "));
         return Err(source.error(&codes::IMPORTS, what));
     }
-    if kind.get_export(engine, RUN).is_none() {
-        return Err(no_run(source, engine, &kind));
-    }
-    let pre = linker
+    linker
         .instantiate_pre(component)
-        .map_err(|cause| refused(source, &cause))?;
+        .map_err(|cause| refused(source, &cause))
+}
+
+/// A bound component as one of the tool interface.
+pub(super) fn as_tool(source: &ToolSource, pre: InstancePre<Guest>) -> Result<ToolWorldPre<Guest>, Error> {
     ToolWorldPre::new(pre).map_err(|cause| {
         let what = format!("its export `{RUN}` has another shape: {}", cause.root_cause());
         source.error(&codes::EXPORT, what)
@@ -66,18 +68,26 @@ pub(super) fn bind(
 /// Says what would meet this import, unless it is met.
 fn unmet(import: &str) -> Option<String> {
     let (name, version) = import.split_once('@').unwrap_or((import, ""));
-    let offered = OFFERED.iter().find(|(known, _)| {
+    let offered = OFFERED.iter().filter(|(known, _)| {
         if known.ends_with('/') {
             name.starts_with(known)
         } else {
             name == *known
         }
     });
-    match offered {
-        Some((_, fits)) if version.starts_with(fits) => None,
-        Some((_, "0.2.")) => Some(format!("`{import}` (WASI 0.2 would meet it)")),
-        Some((known, fits)) => Some(format!("`{import}` (`{known}@{fits}` would meet it)")),
-        None => Some(format!("`{import}` (nothing here would meet it)")),
+    let mut would_meet = Vec::new();
+    for (known, fits) in offered {
+        if version.starts_with(fits) {
+            return None;
+        }
+        would_meet.push(match *fits {
+            "0.2." => "WASI 0.2".to_owned(),
+            fits => format!("`{known}@{fits}0`"),
+        });
+    }
+    match would_meet.is_empty() {
+        true => Some(format!("`{import}` (nothing here would meet it)")),
+        false => Some(format!("`{import}` ({} would meet it)", would_meet.join(" or "))),
     }
 }
 
@@ -93,16 +103,6 @@ fn refused(source: &ToolSource, cause: &wasmtime::Error) -> Error {
     )
 }
 
-fn no_run(source: &ToolSource, engine: &Engine, kind: &types::Component) -> Error {
-    let exports: Vec<String> = kind.exports(engine).map(|(name, _)| format!("`{name}`")).collect();
-    let what = if exports.is_empty() {
-        format!("it does not export `{RUN}`, nor anything else")
-    } else {
-        format!("it does not export `{RUN}`; it exports {}", exports.join(", "))
-    };
-    source.error(&codes::EXPORT, what)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -113,6 +113,7 @@ mod tests {
             "wasi:cli/environment@0.2.6",
             "wasi:http/types@0.2.0",
             "murmur:task/task@0.1.0",
+            "murmur:task/task@0.1.7",
         ] {
             assert_eq!(unmet(met), None, "{met}");
         }
@@ -132,6 +133,39 @@ mod tests {
             ("log", "`log` (nothing here would meet it)"),
         ] {
             assert_eq!(unmet(import).as_deref(), Some(why));
+        }
+    }
+
+    /// A host that offers a later version of an interface beside the one that there is: each component gets what it imports.
+    #[test]
+    fn several_versions_of_an_interface_are_bound_side_by_side() {
+        let engine = super::super::engine::on_demand().unwrap();
+        let mut linker = linker(&engine).unwrap();
+        let mut later = linker.instance("murmur:task/task@0.2.0").unwrap();
+        later
+            .func_wrap("request-input", |_, (prompt, _choices): (String, Vec<String>)| {
+                Ok((prompt,))
+            })
+            .unwrap();
+        let component = |version: &str, params: &str| {
+            let wat = format!(
+                r#"(component (import "murmur:task/task@{version}"
+                     (instance (export "request-input" (func {params} (result string))))))"#
+            );
+            Component::new(&engine, wat::parse_str(wat).unwrap()).unwrap()
+        };
+        let (old, new) = (
+            r#"(param "prompt" string)"#,
+            r#"(param "prompt" string) (param "choices" (list string))"#,
+        );
+        for (version, params) in [("0.1.0", old), ("0.1.9", old), ("0.2.0", new), ("0.2.4", new)] {
+            linker.instantiate_pre(&component(version, params)).unwrap();
+        }
+        for (version, params) in [("0.1.0", new), ("0.2.0", old), ("0.3.0", new)] {
+            assert!(
+                linker.instantiate_pre(&component(version, params)).is_err(),
+                "{version}"
+            );
         }
     }
 }

@@ -10,38 +10,58 @@ use std::{
     thread,
 };
 
-use capsule_api::{Error, ToolSpec};
-use wasmtime::component::Component;
+use capsule_api::{Annotations, ByteSize, Error};
+use serde_json::Value;
+use wasmtime::component::{Component, InstancePre};
 
 use super::{
-    Sandbox,
+    Bench, Sandbox,
     cache::{Cache, Key},
-    call::ComponentTool,
+    engine::TABLE_ELEMENTS,
+    exports::{self, Exported, Kind as Exports},
+    host::Guest,
     linker,
+    program::{Command, Function, Program},
 };
 use crate::{
     Warning, codes,
     schema::{InputSchema, input_schema},
     section::{Binary, Kind, NotWasm, Section},
-    source::ToolSource,
+    skill,
+    source::{FileKind, ToolSource},
+    values::arguments_schema,
 };
 
 /// The largest component that is read; the largest known (a Python runtime) has 18 MB.
 const LARGEST_COMPONENT: u64 = 256 << 20;
+/// Bytes in a page of WebAssembly.
+const PAGE: u64 = 64 << 10;
 
-/// A tool that is ready, and the schema that its arguments are held against.
+/// A tool that is ready, before it gets its alias.
 pub(crate) struct Prepared {
-    pub(crate) tool: ComponentTool,
+    /// The declared name.
+    pub(crate) name: String,
+    /// Where it comes from, to tell two of one name apart.
+    pub(crate) origin: String,
+    pub(crate) description: String,
+    pub(crate) annotations: Annotations,
     pub(crate) schema: InputSchema,
+    pub(crate) made: Made,
 }
 
-/// Prepares every tool, several at once; in the order of `sources`, each with its own error.
+/// What a tool is made of.
+pub(crate) enum Made {
+    Program(Program),
+    Text(Arc<str>),
+}
+
+/// Prepares the tools of every source, several at once; in the order of `sources`, each with its own error.
 pub(crate) fn prepare_all(
-    sandbox: &Arc<Sandbox>,
+    sandbox: &Sandbox,
     sources: &[ToolSource],
     cache_dir: Option<&Path>,
     warnings: &mut Vec<Warning>,
-) -> Vec<Result<Prepared, Error>> {
+) -> Vec<Result<Vec<Prepared>, Error>> {
     let said = Mutex::new(Vec::new());
     let say = |message: String| {
         let warning = Warning::new(
@@ -76,11 +96,14 @@ pub(crate) fn prepare_all(
 }
 
 fn prepare(
-    sandbox: &Arc<Sandbox>,
+    sandbox: &Sandbox,
     source: &ToolSource,
     cache: Option<&Cache>,
     say: &(dyn Fn(String) + Sync),
-) -> Result<Prepared, Error> {
+) -> Result<Vec<Prepared>, Error> {
+    if source.kind == FileKind::Skill {
+        return prepare_skill(source).map(|skill| vec![skill]);
+    }
     let bytes = read(source)?;
     let section = {
         let binary = Binary::parse(&bytes).map_err(|why| not_wasm(source, why))?;
@@ -91,24 +114,112 @@ fn prepare(
             .map_err(|why| source.error(&codes::SECTION, why))?
             .unwrap_or_default()
     };
-    let schema = source.input_schema.as_ref().or(section.input_schema.as_ref());
-    let schema = input_schema(schema).map_err(|why| source.error(&codes::SCHEMA, why))?;
-    let component = component(sandbox, source, &bytes, cache, say)?;
-    let pre = linker::bind(&sandbox.linker, source, &component)?;
-    let spec = ToolSpec {
+    let declared = source.input_schema.as_ref().or(section.input_schema.as_ref());
+    let schema = schema_of(source, declared)?;
+    let (component, bench) = component(sandbox, source, &bytes, cache, say)?;
+    let pre = linker::bind(&bench.linker, source, &component)?;
+    let entry = Entry { source, section, pre };
+    match exports::kind(source, &component)? {
+        Exports::Tool => {
+            let program = Program::Tool(linker::as_tool(source, entry.pre.clone())?);
+            Ok(vec![entry.only(schema, program)])
+        }
+        Exports::Command(run) => {
+            let (pre, input) = (entry.pre.clone(), source.input);
+            Ok(vec![entry.only(schema, Program::Command(Command { pre, run, input }))])
+        }
+        Exports::Functions(functions) => entry.functions(functions),
+    }
+}
+
+fn prepare_skill(source: &ToolSource) -> Result<Prepared, Error> {
+    let text = skill::read(source)?;
+    Ok(Prepared {
         name: source.name.clone(),
-        alias: source.name.clone(),
-        description: source
-            .description
-            .clone()
-            .or_else(|| section.description.clone())
-            .unwrap_or_default(),
-        input_schema: schema.shown.clone(),
-        annotations: source.annotations.unwrap_or_else(|| section.annotations()),
-        longest: sandbox.grants.limits.deadline,
-    };
-    let tool = ComponentTool::new(spec, pre, Arc::clone(sandbox));
-    Ok(Prepared { tool, schema })
+        origin: source.component.display().to_string(),
+        description: source.description.clone().unwrap_or_else(|| skill::description(&text)),
+        annotations: source.annotations.unwrap_or(Annotations {
+            read_only: true,
+            exclusive: false,
+        }),
+        schema: schema_of(source, source.input_schema.as_ref())?,
+        made: Made::Text(text),
+    })
+}
+
+fn schema_of(source: &ToolSource, schema: Option<&Value>) -> Result<InputSchema, Error> {
+    input_schema(schema).map_err(|why| source.error(&codes::SCHEMA, why))
+}
+
+/// A component with what was said about it.
+struct Entry<'a> {
+    source: &'a ToolSource,
+    section: Section,
+    pre: InstancePre<Guest>,
+}
+
+impl Entry<'_> {
+    fn described(&self) -> String {
+        let own = || self.section.description.clone();
+        self.source.description.clone().or_else(own).unwrap_or_default()
+    }
+
+    fn annotations(&self) -> Annotations {
+        self.source.annotations.unwrap_or_else(|| self.section.annotations())
+    }
+
+    /// The one tool of a component.
+    fn only(&self, schema: InputSchema, program: Program) -> Prepared {
+        Prepared {
+            name: self.source.name.clone(),
+            origin: self.source.component.display().to_string(),
+            description: self.described(),
+            annotations: self.annotations(),
+            schema,
+            made: Made::Program(program),
+        }
+    }
+
+    /// A tool for each function.
+    fn functions(&self, functions: Vec<Exported>) -> Result<Vec<Prepared>, Error> {
+        let several = functions.len() > 1;
+        if several && self.source.input_schema.is_some() {
+            let names: Vec<String> = functions.iter().map(Exported::path).collect();
+            let what = format!(
+                "the entry gives one input schema for several functions: {}",
+                names.join(", ")
+            );
+            return Err(self.source.error(&codes::SCHEMA, what));
+        }
+        functions
+            .into_iter()
+            .map(|function| self.function(function, several))
+            .collect()
+    }
+
+    fn function(&self, function: Exported, several: bool) -> Result<Prepared, Error> {
+        let derived = arguments_schema(&function.signature);
+        let own = self.source.input_schema.as_ref().or(self.section.input_schema.as_ref());
+        let schema = schema_of(self.source, Some(own.filter(|_| !several).unwrap_or(&derived)))?;
+        let path = function.path();
+        let program = Program::Function(Function {
+            pre: self.pre.clone(),
+            export: function.index,
+            signature: Arc::new(function.signature),
+        });
+        let only = self.only(schema, program);
+        if !several {
+            return Ok(only);
+        }
+        Ok(Prepared {
+            name: format!("{}_{}", self.source.name, function.name),
+            origin: format!("{}, function `{path}`", only.origin),
+            description: format!("{} Function `{path}`.", only.description)
+                .trim_start()
+                .to_owned(),
+            ..only
+        })
+    }
 }
 
 fn read(source: &ToolSource) -> Result<Vec<u8>, Error> {
@@ -138,38 +249,88 @@ fn not_wasm(source: &ToolSource, why: NotWasm) -> Error {
     source.error(&codes::NOT_A_COMPONENT, what)
 }
 
-fn component(
-    sandbox: &Sandbox,
+/// The compiled component, with the engine that it fits: the pool's if it can be.
+fn component<'a>(
+    sandbox: &'a Sandbox,
     source: &ToolSource,
     bytes: &[u8],
     cache: Option<&Cache>,
     say: &(dyn Fn(String) + Sync),
-) -> Result<Component, Error> {
-    let engine = &sandbox.engine;
-    let cache = cache.map(|cache| (cache, Key::new(engine, bytes)));
+) -> Result<(Component, &'a Bench), Error> {
+    // Both engines run the same code, so it has one place in the cache.
+    let cache = cache.map(|cache| (cache, Key::new(&sandbox.on_demand.engine, bytes)));
     if let Some((cache, key)) = &cache {
-        match cache.load(engine, key) {
-            Ok(Some(component)) => return Ok(component),
+        match cached(sandbox, cache, key) {
+            Ok(Some((component, bench))) => return fits(sandbox, source, component, bench),
             Ok(None) => {}
             Err(why) => say(why),
         }
     }
-    let component = Component::from_binary(engine, bytes).map_err(|cause| not_compiled(source, &cause))?;
+    let (component, bench) = compiled(sandbox, source, bytes)?;
     if let Some((cache, key)) = &cache {
         cache.store(key, &component).unwrap_or_else(say);
     }
-    Ok(component)
+    fits(sandbox, source, component, bench)
+}
+
+fn cached<'a>(sandbox: &'a Sandbox, cache: &Cache, key: &Key) -> Result<Option<(Component, &'a Bench)>, String> {
+    let mut benches = sandbox.benches();
+    let mut load = |bench: &'a Bench| Ok(cache.load(&bench.engine, key)?.map(|component| (component, bench)));
+    let first = benches.next().map_or(Ok(None), &mut load);
+    match (first, benches.next()) {
+        // Either it does not fit the pool, or the file is no good; then the other engine says so too.
+        (Err(_), Some(bench)) => load(bench),
+        (first, _) => first,
+    }
+}
+
+fn compiled<'a>(sandbox: &'a Sandbox, source: &ToolSource, bytes: &[u8]) -> Result<(Component, &'a Bench), Error> {
+    let failed =
+        |cause: &wasmtime::Error| source.error(&codes::COMPILE, format!("it does not compile: {}", chain(cause)));
+    let on_demand = &sandbox.on_demand;
+    if let Some(pooled) = &sandbox.pooled {
+        match Component::from_binary(&pooled.engine, bytes) {
+            Ok(component) => return Ok((component, pooled)),
+            Err(cause) if exceeds_the_pool(&cause) => {}
+            Err(cause) => return Err(failed(&cause)),
+        }
+    }
+    let component = Component::from_binary(&on_demand.engine, bytes).map_err(|cause| failed(&cause))?;
+    Ok((component, on_demand))
 }
 
 /// The engine checks a component against the pool while it makes it; what it says then speaks of a limit.
-fn not_compiled(source: &ToolSource, cause: &wasmtime::Error) -> Error {
-    let chain: Vec<String> = cause.chain().map(ToString::to_string).collect();
-    let what = chain.join(": ");
-    let too_large = what.contains("exceeds the limit")
-        || what.contains("exceeds the configured")
-        || what.contains("per-instance limit");
-    if too_large {
-        return source.error(&codes::POOL, format!("it does not fit a place in the pool: {what}"));
+fn exceeds_the_pool(cause: &wasmtime::Error) -> bool {
+    let what = chain(cause);
+    ["exceeds the limit", "exceeds the configured", "per-instance limit"]
+        .iter()
+        .any(|sign| what.contains(sign))
+}
+
+fn chain(cause: &wasmtime::Error) -> String {
+    cause.chain().map(ToString::to_string).collect::<Vec<_>>().join(": ")
+}
+
+/// Refuses a component that no call could even begin with.
+fn fits<'a>(
+    sandbox: &Sandbox,
+    source: &ToolSource,
+    component: Component,
+    bench: &'a Bench,
+) -> Result<(Component, &'a Bench), Error> {
+    let Some(needs) = component.resources_required() else {
+        return Ok((component, bench));
+    };
+    let memory = needs.max_initial_memory_size.unwrap_or(0).saturating_mul(PAGE);
+    let limit = sandbox.grants.limits.memory;
+    if memory > limit {
+        let (memory, limit) = (ByteSize(memory), ByteSize(limit));
+        let what = format!("it begins with {memory} of memory; a call may have {limit} (`limits.memory`)");
+        return Err(source.error(&codes::POOL, what));
     }
-    source.error(&codes::COMPILE, format!("it does not compile: {what}"))
+    if needs.max_initial_table_size.unwrap_or(0) > TABLE_ELEMENTS as u64 {
+        let what = format!("it begins with a table of more than {TABLE_ELEMENTS} elements");
+        return Err(source.error(&codes::POOL, what));
+    }
+    Ok((component, bench))
 }

@@ -44,6 +44,8 @@ pub(super) struct CallRecord {
     denied: OnceLock<String>,
     stderr: Mutex<VecDeque<u8>>,
     stdout: AtomicU64,
+    /// Standard output of a command: its result. Bounded by the limit that the stream counts against.
+    printed: Mutex<Vec<u8>>,
     streamed: AtomicU64,
     waiting: watch::Sender<bool>,
     /// Whether the call may still be heard of: a guest that is being ended computes on until its next yield.
@@ -57,6 +59,7 @@ impl CallRecord {
             denied: OnceLock::new(),
             stderr: Mutex::default(),
             stdout: AtomicU64::new(0),
+            printed: Mutex::default(),
             streamed: AtomicU64::new(0),
             waiting: watch::Sender::new(false),
             over: Mutex::new(false),
@@ -99,6 +102,18 @@ impl CallRecord {
     /// Counts bytes on standard output; answers the sum.
     pub(super) fn stdout(&self, bytes: usize) -> u64 {
         add(&self.stdout, bytes)
+    }
+
+    /// Keeps bytes of standard output.
+    pub(super) fn print(&self, bytes: &[u8]) {
+        let mut printed = self.printed.lock().unwrap_or_else(PoisonError::into_inner);
+        printed.extend_from_slice(bytes);
+    }
+
+    /// The standard output that was kept, as text.
+    pub(super) fn printed(&self) -> String {
+        let printed = self.printed.lock().unwrap_or_else(PoisonError::into_inner);
+        String::from_utf8_lossy(&printed).into_owned()
     }
 
     /// Counts bytes of streamed text; answers the sum before and after.

@@ -7,6 +7,7 @@ use wasmtime_wasi::I32Exit;
 
 use super::{
     host::{Status, ToolResult, Unanswered},
+    program::BadArguments,
     record::CallRecord,
 };
 use crate::Limits;
@@ -77,6 +78,10 @@ fn stopped(cause: &wasmtime::Error, record: &CallRecord) -> (ToolStatus, String)
     }
     if let Some(why) = cause.downcast_ref::<NotStarted>() {
         return (ToolStatus::Failed, format!("failed: {why}"));
+    }
+    if let Some(why) = cause.downcast_ref::<BadArguments>() {
+        let what = format!("was not run: the arguments do not fit its function: {why}");
+        return (ToolStatus::Invalid, what);
     }
     if let Some(limit) = record.limit() {
         return (ToolStatus::Trapped, format!("was stopped: it ran into {limit}"));

@@ -15,11 +15,12 @@ use super::record::{CallRecord, LimitHit};
 /// Room that a guest is told of at each check.
 const ROOM: usize = 64 << 10;
 
-/// Standard output: counted, not kept (the result of a tool is what it returns). More than the limit ends the call.
+/// Standard output: counted, and kept of a command alone (the result of any other tool is what it returns). More than the limit ends the call.
 #[derive(Clone)]
 pub(super) struct Stdout {
     pub(super) record: Arc<CallRecord>,
     pub(super) limit: u64,
+    pub(super) keep: bool,
 }
 
 /// Standard error: its tail is kept for the error text.
@@ -33,6 +34,9 @@ impl OutputStream for Stdout {
         if self.record.stdout(bytes.len()) > self.limit {
             self.record.hit(LimitHit::Output(self.limit));
             return Err(StreamError::trap("standard output is over its limit"));
+        }
+        if self.keep {
+            self.record.print(&bytes);
         }
         Ok(())
     }
