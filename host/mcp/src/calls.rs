@@ -8,16 +8,16 @@ use std::{
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use capsule_api::{Content, ProgressSink, ToolCall, ToolReply, ToolStatus};
-use capsule_net::Body;
-use http::{HeaderMap, Response, StatusCode};
+use http::StatusCode;
 use serde_json::{Map, Value, json};
 use tokio::sync::{Semaphore, oneshot};
 
 use crate::{
     call_ids::CallIds,
     progress,
-    service::Inner,
-    wire::{self, INVALID_PARAMS, RpcError},
+    reply::Reply,
+    service::{Inner, Via},
+    wire::{INVALID_PARAMS, Request, RpcError},
 };
 
 /// The calls of a service: their ids, their places, and those under way.
@@ -97,27 +97,33 @@ impl Drop for Entry {
 /// A call at work; yields its result. Dropping it cancels the call.
 pub(crate) type Work = Pin<Box<dyn Future<Output = Value> + Send>>;
 
+/// What a generation of MCP makes of a result.
+pub(crate) type Finish = fn(&Inner, Value) -> Value;
+
 /// Answers `tools/call`.
-pub(crate) async fn answer(
-    service: &Arc<Inner>,
-    headers: &HeaderMap,
-    id: Value,
-    params: Map<String, Value>,
-) -> Response<Body> {
+pub(crate) async fn answer(service: &Arc<Inner>, via: Via<'_>, request: Request, finish: Finish) -> Reply {
+    let Request { id, params, .. } = request;
     let asked = match Asked::read(params) {
         Ok(asked) => asked,
-        Err(error) => return wire::json_response(StatusCode::OK, &wire::answer(&id, Err(error))),
+        Err(error) => return Reply::error(StatusCode::OK, &id, error),
     };
-    let events = wire::accepts_events(headers);
     let (sink, progress) = progress::channel(asked.meta.get("progressToken").cloned());
-    let call = asked.into_call(service, headers, sink);
-    let work = run(Arc::clone(service), id.clone(), call);
+    let call = asked.into_call(service, via, sink);
+    let work = run(Arc::clone(service), id.clone(), call, finish);
     let clock = Arc::clone(&service.clock);
-    progress::answer(clock, service.options.progress_every, id, work, progress, events).await
+    progress::answer(
+        clock,
+        service.options.progress_every,
+        id,
+        work,
+        progress,
+        via.takes_events(),
+    )
+    .await
 }
 
 /// Runs a call in its turn. Entered in the list at once, so that a call which still waits can be cancelled as well.
-fn run(service: Arc<Inner>, id: Value, call: ToolCall) -> Work {
+fn run(service: Arc<Inner>, id: Value, call: ToolCall, finish: Finish) -> Work {
     let (number, cancelled) = service.calls.enter(&id);
     let entry = Entry { service, id, number };
     Box::pin(async move {
@@ -134,8 +140,13 @@ fn run(service: Arc<Inner>, id: Value, call: ToolCall) -> Work {
                 ToolReply::new(ToolStatus::Cancelled, format!("tool '{name}' failed: the call was cancelled"))
             }
         };
-        result(&reply)
+        finish(service, result(&reply))
     })
+}
+
+/// A call that does not say which tool.
+pub(crate) fn no_name() -> RpcError {
+    RpcError::new(INVALID_PARAMS, "`params.name` is not a string")
 }
 
 /// The parameters of `tools/call`.
@@ -148,7 +159,7 @@ struct Asked {
 impl Asked {
     fn read(mut params: Map<String, Value>) -> Result<Self, RpcError> {
         let Some(Value::String(alias)) = params.remove("name") else {
-            return Err(RpcError::new(INVALID_PARAMS, "`params.name` is not a string"));
+            return Err(no_name());
         };
         let arguments = match params.remove("arguments") {
             // What models write where a tool takes no arguments.
@@ -163,14 +174,14 @@ impl Asked {
         Ok(Self { alias, arguments, meta })
     }
 
-    fn into_call(self, service: &Inner, headers: &HeaderMap, progress: ProgressSink) -> ToolCall {
+    fn into_call(self, service: &Inner, via: Via<'_>, progress: ProgressSink) -> ToolCall {
         let own_id = |key: &String| self.meta.get(key).and_then(Value::as_str);
         let id = service
             .calls
             .ids
             .next(service.options.call_id_keys.iter().find_map(own_id));
         let traceparent = self.meta.get("traceparent").and_then(Value::as_str);
-        let traceparent = traceparent.or_else(|| headers.get("traceparent").and_then(|value| value.to_str().ok()));
+        let traceparent = traceparent.or_else(|| via.header("traceparent").and_then(|value| value.to_str().ok()));
         let traceparent = traceparent.filter(|text| is_traceparent(text)).map(str::to_owned);
         let name = service.dispatch.catalogue().name_of(&self.alias).to_owned();
         let mut call = ToolCall::new(id, name, self.arguments);

@@ -5,15 +5,12 @@
 
 use std::{sync::Arc, time::Duration};
 
-use bytes::Bytes;
 use capsule_api::{Clock, Progress, ProgressSink};
-use capsule_net::Body;
 use futures_util::stream;
-use http::{Response, StatusCode};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use crate::{calls::Work, wire};
+use crate::{calls::Work, reply::Reply, wire};
 
 /// Reports that wait to be sent. When it is full, further ones are dropped: a later one says all that they said.
 const WAITING: usize = 64;
@@ -35,6 +32,9 @@ pub(crate) fn channel(token: Option<Value>) -> (ProgressSink, Reports) {
     (sink, reports)
 }
 
+/// A notification before the result; `None` is a sign of life without meaning.
+type Event = Option<Value>;
+
 /// Progress of one call on its way to the client.
 pub(crate) struct Reports {
     token: Option<Value>,
@@ -54,7 +54,7 @@ impl Reports {
         }
     }
 
-    fn event(&mut self, progress: &Progress) -> Bytes {
+    fn event(&mut self, progress: &Progress) -> Event {
         match progress {
             Progress::Step { done, total, message } => self.notification(*done, *total, message.as_deref()),
             Progress::WaitingForCaller => self.notification(0.0, None, Some("waiting for an answer")),
@@ -62,14 +62,12 @@ impl Reports {
         }
     }
 
-    fn sign_of_life(&mut self) -> Bytes {
+    fn sign_of_life(&mut self) -> Event {
         self.notification(0.0, None, None)
     }
 
-    fn notification(&mut self, done: f64, total: Option<f64>, message: Option<&str>) -> Bytes {
-        let Some(token) = &self.token else {
-            return wire::COMMENT;
-        };
+    fn notification(&mut self, done: f64, total: Option<f64>, message: Option<&str>) -> Event {
+        let token = self.token.as_ref()?;
         self.last = if done.is_finite() && done > self.last {
             done
         } else {
@@ -82,14 +80,14 @@ impl Reports {
         if let Some(message) = message {
             params["message"] = json!(message);
         }
-        wire::event(&json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": params}))
+        Some(json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": params}))
     }
 }
 
 /// What comes next of a call.
 enum Next {
     Result(Value),
-    Event(Bytes),
+    Event(Event),
 }
 
 /// A call whose answer is not complete. Dropping it cancels the call.
@@ -122,18 +120,17 @@ impl Open {
     }
 }
 
-/// Waits for the call and answers request `id`; as an event stream only where the client takes one.
+/// Waits for the call and answers request `id`; in several messages only where the client takes them.
 pub(crate) async fn answer(
     clock: Arc<dyn Clock>,
     every: Duration,
     id: Value,
     mut work: Work,
     reports: Reports,
-    events: bool,
-) -> Response<Body> {
-    if !events {
-        let result = (&mut work).await;
-        return wire::json_response(StatusCode::OK, &wire::answer(&id, Ok(result)));
+    several: bool,
+) -> Reply {
+    if !several {
+        return Reply::result(&id, (&mut work).await);
     }
     let mut open = Open {
         clock,
@@ -143,7 +140,7 @@ pub(crate) async fn answer(
         reports,
     };
     let first = match open.next().await {
-        Next::Result(result) => return wire::json_response(StatusCode::OK, &wire::answer(&id, Ok(result))),
+        Next::Result(result) => return Reply::result(&id, result),
         Next::Event(event) => event,
     };
     let rest = stream::unfold((Some(first), Some(open)), move |(first, open)| {
@@ -155,9 +152,9 @@ pub(crate) async fn answer(
             }
             Some(match open.next().await {
                 Next::Event(event) => (event, (None, Some(open))),
-                Next::Result(result) => (wire::event(&wire::answer(&id, Ok(result))), (None, None)),
+                Next::Result(result) => (Some(wire::answer(&id, Ok(result))), (None, None)),
             })
         }
     });
-    wire::event_stream(Body::stream(rest))
+    Reply::Many(Box::pin(rest))
 }

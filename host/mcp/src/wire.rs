@@ -1,8 +1,6 @@
-//! JSON-RPC as MCP uses it over HTTP: reading a request, writing an answer.
+//! JSON-RPC as MCP uses it: reading a message, writing an answer.
 
-use bytes::Bytes;
-use capsule_net::Body;
-use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header};
+use http::StatusCode;
 use serde_json::{Map, Value, json};
 
 pub(crate) const PARSE_ERROR: i64 = -32700;
@@ -10,15 +8,20 @@ pub(crate) const INVALID_REQUEST: i64 = -32600;
 pub(crate) const METHOD_NOT_FOUND: i64 = -32601;
 pub(crate) const INVALID_PARAMS: i64 = -32602;
 
-/// What a POST may hold.
+/// A message that wants an answer.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Request {
+    /// A string or a number.
+    pub(crate) id: Value,
+    pub(crate) method: String,
+    pub(crate) params: Map<String, Value>,
+}
+
+/// What a client may send.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Message {
-    /// Wants an answer with this id, a string or a number.
-    Request {
-        id: Value,
-        method: String,
-        params: Map<String, Value>,
-    },
+    /// Wants an answer.
+    Request(Request),
     /// Wants none.
     Notification { method: String, params: Map<String, Value> },
     /// An answer to something that was never asked.
@@ -38,6 +41,8 @@ pub(crate) struct Unreadable {
 pub(crate) struct RpcError {
     pub(crate) code: i64,
     pub(crate) message: String,
+    /// Boxed, because most errors have none.
+    pub(crate) data: Option<Box<Value>>,
 }
 
 impl RpcError {
@@ -45,7 +50,14 @@ impl RpcError {
         Self {
             code,
             message: message.into(),
+            data: None,
         }
+    }
+
+    /// The same with data for the client's program.
+    pub(crate) fn with(mut self, data: Value) -> Self {
+        self.data = Some(Box::new(data));
+        self
     }
 }
 
@@ -99,7 +111,7 @@ pub(crate) fn read(body: &[u8]) -> Result<Message, Unreadable> {
         }
     };
     Ok(match id {
-        Some(id) => Message::Request { id, method, params },
+        Some(id) => Message::Request(Request { id, method, params }),
         None => Message::Notification { method, params },
     })
 }
@@ -108,62 +120,12 @@ pub(crate) fn read(body: &[u8]) -> Result<Message, Unreadable> {
 pub(crate) fn answer(id: &Value, outcome: Result<Value, RpcError>) -> Value {
     match outcome {
         Ok(result) => json!({"jsonrpc": "2.0", "id": id, "result": result}),
-        Err(RpcError { code, message }) => {
-            json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message}})
+        Err(RpcError { code, message, data }) => {
+            let mut error = json!({"code": code, "message": message});
+            if let Some(data) = data {
+                error["data"] = *data;
+            }
+            json!({"jsonrpc": "2.0", "id": id, "error": error})
         }
     }
-}
-
-/// A response of one JSON value.
-pub(crate) fn json_response(status: StatusCode, value: &Value) -> Response<Body> {
-    with(
-        Response::new(Body::full(value.to_string())),
-        status,
-        &[(header::CONTENT_TYPE, "application/json")],
-    )
-}
-
-/// A response without a body.
-pub(crate) fn accepted() -> Response<Body> {
-    with(Response::new(Body::empty()), StatusCode::ACCEPTED, &[])
-}
-
-/// A response of events.
-pub(crate) fn event_stream(body: Body) -> Response<Body> {
-    let headers = [
-        (header::CONTENT_TYPE, "text/event-stream"),
-        (header::CACHE_CONTROL, "no-cache, no-transform"),
-    ];
-    with(Response::new(body), StatusCode::OK, &headers)
-}
-
-fn with(mut response: Response<Body>, status: StatusCode, headers: &[(HeaderName, &'static str)]) -> Response<Body> {
-    *response.status_mut() = status;
-    for (name, value) in headers {
-        response.headers_mut().insert(name, HeaderValue::from_static(value));
-    }
-    response
-}
-
-/// One message as an event. JSON text has no line breaks, so it is one line of data.
-pub(crate) fn event(message: &Value) -> Bytes {
-    Bytes::from(format!("event: message\ndata: {message}\n\n"))
-}
-
-/// A sign of life without meaning.
-pub(crate) const COMMENT: Bytes = Bytes::from_static(b": still running\n\n");
-
-/// Whether the client takes an event stream as the answer.
-pub(crate) fn accepts_events(headers: &HeaderMap) -> bool {
-    let mut accepted = headers
-        .get_all(header::ACCEPT)
-        .iter()
-        .filter_map(|value| value.to_str().ok())
-        .flat_map(|value| value.split(','));
-    accepted.any(|range| {
-        let range = range.split(';').next().unwrap_or_default().trim();
-        ["text/event-stream", "text/*", "*/*"]
-            .iter()
-            .any(|known| range.eq_ignore_ascii_case(known))
-    })
 }

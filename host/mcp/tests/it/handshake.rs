@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use capsule_mcp::{Client, Listed};
+use capsule_mcp::{Client, Generations, Listed};
 use http::Method;
 use serde_json::{Value, json};
 
@@ -16,7 +16,9 @@ fn initialize(version: &str) -> Value {
 
 #[tokio::test]
 async fn m_10_a_client_that_probes_the_other_generation_falls_back() {
-    let peer = Peer::new(options()).await;
+    let mut with = options();
+    with.generations = Generations::Legacy;
+    let peer = Peer::new(with).await;
     let probe = json!({"jsonrpc": "2.0", "id": "server-discover-probe-1", "method": "server/discover", "params": {}});
     let request = peer
         .request()

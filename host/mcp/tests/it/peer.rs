@@ -61,10 +61,41 @@ impl Peer {
         read(self.send(request).await).await
     }
 
+    /// A request of the generation without a handshake, with the headers that belong to it.
+    pub(crate) async fn modern(&self, method: &str, params: Value) -> (u16, Value) {
+        self.modern_with(method, params, &[]).await
+    }
+
+    /// The same with headers in the place of those, or besides; an empty one is left out.
+    pub(crate) async fn modern_with(&self, method: &str, params: Value, headers: &[(&str, &str)]) -> (u16, Value) {
+        let params = with_meta(params, "2026-07-28");
+        let mut all = vec![("mcp-protocol-version", "2026-07-28"), ("mcp-method", method)];
+        all.extend(params["name"].as_str().map(|name| ("mcp-name", name)));
+        all.retain(|(name, _)| headers.iter().all(|(other, _)| other != name));
+        all.extend(headers.iter().filter(|(_, value)| !value.is_empty()));
+        let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
+        let request = all
+            .into_iter()
+            .fold(self.request(), |request, (name, value)| request.header(name, value));
+        read(self.send(request.body(Bytes::from(body.to_string())).unwrap()).await).await
+    }
+
     /// Sends a call whose answer is not waited for; the connection stays until the response is dropped.
     pub(crate) fn call(&self, id: Value, name: &str, arguments: Value) -> Value {
         json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": name, "arguments": arguments}})
     }
+}
+
+/// Parameters with the `_meta` of the generation without a handshake, unless they have one.
+pub(crate) fn with_meta(mut params: Value, version: &str) -> Value {
+    if params.get("_meta").is_none() {
+        params["_meta"] = json!({
+            "io.modelcontextprotocol/protocolVersion": version,
+            "io.modelcontextprotocol/clientCapabilities": {},
+            "io.modelcontextprotocol/clientInfo": {"name": "a-cli", "version": "9.8"},
+        });
+    }
+    params
 }
 
 pub(crate) async fn whole(response: Response<Box<dyn HttpBody>>) -> String {
@@ -91,6 +122,14 @@ pub(crate) async fn read(response: Response<Box<dyn HttpBody>>) -> (u16, Value) 
 pub(crate) fn result(id: Value, text: &str, is_error: bool) -> Value {
     let result = json!({"content": [{"type": "text", "text": text}], "isError": is_error});
     json!({"jsonrpc": "2.0", "id": id, "result": result})
+}
+
+/// The same as the generation without a handshake has it.
+pub(crate) fn complete(mut answer: Value) -> Value {
+    answer["result"]["resultType"] = json!("complete");
+    let info = json!({"name": "capsule", "version": "1.2.3"});
+    answer["result"]["_meta"] = json!({"io.modelcontextprotocol/serverInfo": info});
+    answer
 }
 
 pub(crate) fn error(id: Value, code: i64, message: &str) -> Value {
