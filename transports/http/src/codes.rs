@@ -79,6 +79,20 @@ pub(crate) const FILE_INPUT: Code = Code {
     meaning: "The task has a file as a part, and drivers take text.",
     remedy: "Put the file where a tool of the capsule can read it, and name it in the task's text.",
 };
+/// Older turns stay.
+pub(crate) const NO_SUMMARY: Code = Code {
+    id: "http-no-summary",
+    kind: ErrorKind::Protocol,
+    meaning: "Older turns of a conversation that fills the context window could not be summarised; it goes on as it is.",
+    remedy: "Start a new conversation, or raise `context.max_tokens` if the model takes more.",
+};
+/// A limit on cost that could not be kept.
+pub(crate) const PRICES_MISSING: Code = Code {
+    id: "http-prices-missing",
+    kind: ErrorKind::Settings,
+    meaning: "`max_cost` is set, and not every kind of token has a price.",
+    remedy: "Set all of `inference.prices`: `input`, `output`, `cache_read` and `cache_write` (0 where it costs nothing).",
+};
 /// A recording of a wire that is not linked.
 pub(crate) const NO_WIRE: Code = Code {
     id: "http-no-wire",
@@ -100,5 +114,7 @@ pub const ALL: &[&Code] = &[
     &ANSWER_FAILED,
     &CONVERSATION_LOST,
     &FILE_INPUT,
+    &NO_SUMMARY,
+    &PRICES_MISSING,
     &NO_WIRE,
 ];

@@ -1,20 +1,23 @@
 //! The agent loop: ask, run the calls, append the results, ask again.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use capsule_api::{
-    Billing, CancelReason, Clock, ContentBlock, Conversation, ConversationSpec, Driver, Error, Event, Health, Input,
-    Limit, Outcome, Part, Request, Response, ResumeState, StopReason, ToolDefinition, TurnIo, Usage, async_trait,
+    Billing, Clock, ContentBlock, Conversation, ConversationSpec, Driver, Error, ErrorKind, Event, Health, Input,
+    Limit, Outcome, Request, Response, ResumeState, StopReason, ToolDefinition, TurnIo, async_trait,
     serde_json::{Map, Value},
 };
 
 use crate::{
-    answer::{Ids, LiveAnswer, PlannedCall},
-    assemble::object,
-    codes,
-    gate::gated,
+    answer::{Ids, PlannedCall},
+    ask::{Answered, Asker, Turn},
+    compact::{self, Estimate},
     history::{CANCELLED, History},
+    meter::{Allowance, Meter, SameFailure, Spent},
+    resume::{self, Peer},
     retry::Policy,
+    rules::{content_of, failed, text_of},
+    stopwatch::Stopwatch,
     tools,
 };
 
@@ -30,114 +33,128 @@ pub(crate) struct Shared {
     /// Calls that run at once, at most.
     pub(crate) parallel: usize,
     pub(crate) params: Map<String, Value>,
+    pub(crate) allowance: Allowance,
+    /// The longest that a turn may take, without the time in which calls wait for the caller.
+    pub(crate) wall: Option<Duration>,
+    /// How often in a row the same call may fail.
+    pub(crate) same_failure: u32,
 }
 
 /// One conversation, held by the host alone.
 pub(crate) struct HttpConversation {
-    shared: Arc<Shared>,
-    spec: ConversationSpec,
-    history: History,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) spec: ConversationSpec,
+    pub(crate) history: History,
+    pub(crate) meter: Meter,
+    pub(crate) estimate: Estimate,
     ids: Ids,
     resumed: bool,
     in_turn: bool,
+    /// What the current turn has tried, so that it tries it once.
+    pub(crate) tried: Tried,
 }
 
-/// How one model request ended, short of an error.
-enum Answered {
-    Cancelled,
-    Response(Response, Vec<PlannedCall>),
+/// Ways out of which a turn takes each once.
+#[derive(Default)]
+pub(crate) struct Tried {
+    /// The provider refused the conversation as too long.
+    overflow: bool,
+    /// A summary could not be had.
+    pub(crate) summary_failed: bool,
 }
 
 impl HttpConversation {
-    pub(crate) fn new(shared: Arc<Shared>, spec: ConversationSpec, history: History) -> Self {
+    pub(crate) fn new(shared: Arc<Shared>, spec: ConversationSpec, history: History, spent: Spent) -> Self {
         Self {
             shared,
             spec,
             ids: Ids::with_used(history.call_ids()),
             resumed: !history.is_empty(),
             history,
+            meter: Meter::with_spent(spent),
+            estimate: Estimate::default(),
             in_turn: false,
+            tried: Tried::default(),
         }
     }
 
-    async fn run(&mut self, io: &TurnIo) -> Result<Outcome, Error> {
-        io.events.emit(Event::Started {
+    async fn run(&mut self, turn: &Turn<'_>) -> Result<Outcome, Error> {
+        let events = &turn.io.events;
+        events.emit(Event::Started {
             model: self.spec.model.clone(),
             peer: Some(self.shared.peer.clone()),
             billing: self.shared.billing,
             resumed: self.resumed,
         });
-        let mut total = Usage::default();
+        let mut failures = SameFailure::default();
         for n in 1..=self.spec.limits.requests {
-            if io.cancel.is_cancelled() {
+            if turn.io.cancel.is_cancelled() {
                 return Ok(Outcome::Cancelled);
             }
-            io.events.emit(Event::RequestStarted { n });
-            let (response, calls) = match self.ask(io, &mut total).await? {
-                Answered::Cancelled => return Ok(Outcome::Cancelled),
+            if let Some(which) = self.meter.reached(&self.shared.allowance) {
+                return Ok(Outcome::LimitReached { which });
+            }
+            if let Some(outcome) = self.make_room(turn).await {
+                return Ok(outcome);
+            }
+            events.emit(Event::RequestStarted { n });
+            let (response, calls) = match self.answer(turn).await? {
+                Answered::Interrupted(outcome) => return Ok(outcome),
                 Answered::Response(response, calls) => (response, calls),
             };
             let stop = response.stop_reason.as_str().to_owned();
-            io.events.emit(Event::RequestEnded { n, stop });
+            events.emit(Event::RequestEnded { n, stop });
             if let Some(outcome) = self.conclude(response, &calls)? {
                 return Ok(outcome);
             }
-            if self.execute(&calls, io).await.is_err() {
-                return Ok(Outcome::Cancelled);
+            if let Some(outcome) = self.execute(&calls, turn, &mut failures).await {
+                return Ok(outcome);
             }
         }
         Ok(Outcome::LimitReached { which: Limit::Requests })
     }
 
-    /// One model request, with as many tries as the policy gives it.
-    async fn ask(&mut self, io: &TurnIo, total: &mut Usage) -> Result<Answered, Error> {
-        let request = self.request();
-        let mut attempt = 0;
+    /// The model's next answer. A conversation that the provider no longer holds, or that is too long for it, is sent in another way once.
+    async fn answer(&mut self, turn: &Turn<'_>) -> Result<Answered, Error> {
         loop {
-            let mut live = LiveAnswer::new(&io.events, &self.spec.catalogue, &mut self.ids);
-            let work = gated(&io.events, self.shared.driver.request(&request, &mut live));
-            let answered = tokio::select! {
-                biased;
-                _ = io.cancel.cancelled() => None,
-                answered = work => Some(answered),
+            let request = self.request();
+            let whole = compact::frame(&request) + compact::characters(self.history.messages());
+            let mut asker = Asker {
+                shared: &self.shared,
+                turn,
+                said: &turn.io.events,
+                catalogue: &self.spec.catalogue,
+                ids: &mut self.ids,
+                meter: &mut self.meter,
             };
-            let answered = answered.map(|answered| answered.and_then(checked));
-            let whole = answered.as_ref().and_then(|answered| answered.as_ref().ok());
-            // A request that failed or was cancelled is paid for as far as it came.
-            let counts = whole.map(|response| response.usage).or_else(|| live.usage());
-            if let Some(counts) = counts {
-                add(total, counts, whole.is_some());
-                io.events.emit(Event::Usage(*total));
-            }
-            let Some(answered) = answered else {
-                live.abandon();
-                return Ok(Answered::Cancelled);
-            };
-            let error = match answered {
-                Ok(mut response) => {
-                    let run = matches!(response.stop_reason, StopReason::EndTurn | StopReason::ToolCall);
-                    let calls = live.settle(&mut response, run);
+            let error = match asker.ask(&request).await {
+                Ok(Answered::Response(response, calls)) => {
+                    self.estimate.correct(whole, &response.usage);
                     return Ok(Answered::Response(response, calls));
                 }
+                Ok(interrupted) => return Ok(interrupted),
                 Err(error) => error,
             };
-            attempt += 1;
-            let Some(after) = self.shared.policy.delay(error.retry, attempt, (self.shared.chance)()) else {
-                live.abandon();
-                return Err(error);
-            };
-            live.retract();
-            let cause = error.kind;
-            io.events.emit(Event::Retrying { attempt, after, cause });
-            tokio::select! {
-                biased;
-                _ = io.cancel.cancelled() => return Ok(Answered::Cancelled),
-                () = self.shared.clock.sleep(after) => {}
+            match error.kind {
+                ErrorKind::ConversationLost if request.continuation_id.is_some() => {
+                    self.history.hold(None);
+                    let message = format!("the provider lost the conversation, all of it is sent again: {error}");
+                    let code = "http-continuation-lost";
+                    turn.io.events.emit(Event::Warning { code, message });
+                }
+                ErrorKind::ContextOverflow if !std::mem::replace(&mut self.tried.overflow, true) => {
+                    match self.compact(turn).await {
+                        compact::Done::Smaller => {}
+                        compact::Done::Interrupted(outcome) => return Ok(Answered::Interrupted(outcome)),
+                        compact::Done::Nothing => return Err(error),
+                    }
+                }
+                _ => return Err(error),
             }
         }
     }
 
-    fn request(&self) -> Request {
+    pub(crate) fn request(&self) -> Request {
         let tools = self.spec.catalogue.tools.iter().map(|tool| ToolDefinition {
             name: tool.alias.clone(),
             description: Some(tool.description.clone()).filter(|text| !text.is_empty()),
@@ -147,19 +164,22 @@ impl HttpConversation {
             model: self.spec.model.clone().unwrap_or_default(),
             max_tokens: self.spec.limits.output_tokens,
             system: Some(self.spec.system_prompt.clone()).filter(|text| !text.is_empty()),
-            messages: self.history.messages().to_vec(),
+            messages: self.history.unseen().to_vec(),
             tools: tools.collect(),
             params: self.shared.params.clone(),
-            continuation_id: None,
+            continuation_id: self.history.held().map(|held| held.id.clone()),
         }
     }
 
     /// Records an answer. `None` goes on: there are calls to run, or the provider paused.
     fn conclude(&mut self, response: Response, calls: &[PlannedCall]) -> Result<Option<Outcome>, Error> {
         let text = text_of(&response.content);
-        Ok(match response.stop_reason {
+        // What is recorded of any other answer is not what the provider holds.
+        let mut held = None;
+        let outcome = match response.stop_reason {
             StopReason::EndTurn | StopReason::ToolCall => {
                 self.history.assistant(response.content);
+                held = response.continuation_id;
                 calls.is_empty().then_some(Outcome::Completed { text })
             }
             StopReason::MaxTokens => {
@@ -174,26 +194,45 @@ impl HttpConversation {
                 None
             }
             StopReason::Error => return Err(failed()),
-        })
+        };
+        self.history.hold(held);
+        Ok(outcome)
     }
 
-    /// Runs the calls and records a result for each, in the order of the calls, also when a cancel comes between.
-    async fn execute(&mut self, calls: &[PlannedCall], io: &TurnIo) -> Result<(), CancelReason> {
+    /// Runs the calls and records a result for each, in the order of the calls, also when the turn must end meanwhile. `Some`: it must.
+    async fn execute(&mut self, calls: &[PlannedCall], turn: &Turn<'_>, failures: &mut SameFailure) -> Option<Outcome> {
         let mut results = Vec::new();
         results.resize_with(calls.len(), || None);
-        let ended = tokio::select! {
+        let tools = &turn.io.tools;
+        let interrupted = tokio::select! {
             biased;
-            reason = io.cancel.cancelled() => Err(reason),
-            () = tools::run(&io.tools, calls, self.shared.parallel, &mut results) => Ok(()),
+            outcome = turn.interrupted() => Some(outcome),
+            () = tools::run(tools, calls, self.shared.parallel, &turn.watch, &mut results) => None,
         };
+        let mut failed = Vec::new();
         for (call, result) in calls.iter().zip(results) {
             let (is_error, text) = match result {
                 Some(told) => (told.is_error, told.text),
                 None => (true, CANCELLED.to_owned()),
             };
+            failed.push(is_error);
             self.history.result(call.id.as_str(), is_error, text);
         }
-        ended
+        if interrupted.is_some() || calls.is_empty() {
+            return interrupted;
+        }
+        let ended = calls.iter().zip(&failed);
+        let row = failures.answer(ended.map(|(call, failed)| (call.alias.as_str(), &call.input, *failed)));
+        (row >= self.shared.same_failure).then_some(Outcome::LimitReached {
+            which: Limit::SameFailure,
+        })
+    }
+
+    fn peer(&self) -> Peer {
+        Peer {
+            peer: self.shared.peer.clone(),
+            model: self.spec.model.clone(),
+        }
     }
 }
 
@@ -201,15 +240,21 @@ impl HttpConversation {
 impl Conversation for HttpConversation {
     async fn turn(&mut self, input: Input, io: TurnIo) -> Result<Outcome, Error> {
         let content = content_of(input)?;
-        let mark = self.history.mark();
         self.in_turn = true;
-        self.history.user(content);
-        let ended = self.run(&io).await;
+        self.tried = Tried::default();
+        self.meter.begin();
+        self.history.begin(content);
+        let turn = Turn {
+            io: &io,
+            watch: Stopwatch::start(self.shared.clock.clone()),
+            wall: self.shared.wall,
+        };
+        let ended = self.run(&turn).await;
         // A refused exchange would be refused again with every later request, and a failed one may be what failed: the next turn starts
         // from before it. A cancelled one stays, so that "go on" has something to go on from.
         match &ended {
-            Ok(Outcome::Refused { .. }) => self.history.rewind(mark),
-            Err(_) if !self.history.answered_since(mark) => self.history.rewind(mark),
+            Ok(Outcome::Refused { .. }) => self.history.rewind(),
+            Err(_) if !self.history.answered() => self.history.rewind(),
             _ => {}
         }
         self.in_turn = false;
@@ -222,65 +267,8 @@ impl Conversation for HttpConversation {
     }
 
     fn resume_state(&self) -> Option<ResumeState> {
-        self.history.resume_state()
+        resume::write(&self.history, self.meter.spent(), &self.peer())
     }
-}
-
-/// Adds the counts of one request to the turn's.
-fn add(total: &mut Usage, request: Usage, answered: bool) {
-    total.requests += u32::from(answered);
-    total.input += request.input;
-    total.output += request.output;
-    total.cache_read += request.cache_read;
-    total.cache_write += request.cache_write;
-    total.reasoning += request.reasoning;
-}
-
-/// The rules that an answer keeps, whichever driver gave it: it did not fail, its calls have objects as arguments, and it does not wait for
-/// results of calls that it does not make. Calls that the output limit cut are not among its blocks.
-fn checked(mut response: Response) -> Result<Response, Error> {
-    if response.stop_reason == StopReason::Error {
-        return Err(failed());
-    }
-    if response.stop_reason == StopReason::MaxTokens {
-        response
-            .content
-            .retain(|block| !matches!(block, ContentBlock::ToolCall { .. }));
-    }
-    let mut calls = 0;
-    for block in &mut response.content {
-        if let ContentBlock::ToolCall { name, input, .. } = block {
-            calls += 1;
-            *input = object(name, Some(input.take()))?;
-        }
-    }
-    if response.stop_reason == StopReason::ToolCall && calls == 0 {
-        let message = "the model stopped to wait for tool results but called no tool";
-        return Err(Error::new(&codes::CALLS_MISSING, message));
-    }
-    Ok(response)
-}
-
-fn failed() -> Error {
-    let message = "the driver reports that the model's answer failed";
-    Error::new(&codes::ANSWER_FAILED, message)
-}
-
-fn content_of(input: Input) -> Result<Vec<ContentBlock>, Error> {
-    let parts = input.parts.into_iter().map(|part| match part {
-        Part::Text(text) => Ok(ContentBlock::Text { text }),
-        Part::Data(value) => Ok(ContentBlock::text(value.to_string())),
-        _ => Err(Error::new(&codes::FILE_INPUT, "the task has a part that is not text")),
-    });
-    parts.collect()
-}
-
-fn text_of(content: &[ContentBlock]) -> String {
-    let texts = content.iter().filter_map(|block| match block {
-        ContentBlock::Text { text } => Some(text.as_str()),
-        _ => None,
-    });
-    texts.collect()
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 use std::{sync::Mutex, time::Duration};
 
 use capsule_api::{
-    Cancel, DriverOut, Events, FoldedCall, Limits, NobodyThere, SystemClock, ToolStatus, serde_json::json,
+    Cancel, DriverOut, Events, FoldedCall, Limits, NobodyThere, SystemClock, ToolStatus, Usage, serde_json::json,
 };
 use capsule_transport_kit::{Recorder, TestTools};
 
@@ -44,10 +44,14 @@ async fn turn(answers: Vec<Response>) -> (Result<Outcome, Error>, Arc<Recorder>)
             max_retries: 0,
             initial_delay: Duration::ZERO,
             max_delay: Duration::ZERO,
+            max_elapsed: Duration::ZERO,
         },
         chance: || 0.5,
         parallel: 16,
         params: Map::new(),
+        allowance: Allowance::default(),
+        wall: None,
+        same_failure: 5,
     };
     let spec = ConversationSpec {
         context: "c".to_owned(),
@@ -66,7 +70,7 @@ async fn turn(answers: Vec<Response>) -> (Result<Outcome, Error>, Arc<Recorder>)
         caller: Arc::new(NobodyThere),
         cancel: Cancel::new(),
     };
-    let mut conversation = HttpConversation::new(Arc::new(shared), spec, History::default());
+    let mut conversation = HttpConversation::new(Arc::new(shared), spec, History::default(), Spent::default());
     (conversation.turn(Input::text("go"), io).await, log)
 }
 

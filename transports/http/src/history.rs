@@ -2,15 +2,11 @@
 
 use std::collections::HashSet;
 
-use capsule_api::{
-    ContentBlock, Error, Message, ResumeState,
-    serde_json::{self, json},
-};
+use capsule_api::{ContentBlock, Message};
+use serde::{Deserialize, Serialize};
 
-use crate::codes;
+use crate::compact::{self, Plan};
 
-/// Version of the resume state's data.
-const VERSION: u32 = 1;
 /// What the model is told about a call that a cancel ended, or that never ran.
 pub(crate) const CANCELLED: &str = "cancelled";
 
@@ -18,47 +14,40 @@ pub(crate) const CANCELLED: &str = "cancelled";
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct History {
     messages: Vec<Message>,
+    /// The first block of the first message is a summary of what was before.
+    summarised: bool,
+    held: Option<Held>,
+    /// Where the current turn begins.
+    turn: Mark,
+}
+
+/// What the provider holds of the conversation.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Held {
+    /// The provider's name for it.
+    pub(crate) id: String,
+    /// How many messages it has.
+    pub(crate) messages: usize,
 }
 
 /// The end of a history at some moment: messages, and blocks of the last one if it is the user's.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Mark {
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Mark {
     messages: usize,
     content: usize,
 }
 
 impl History {
-    /// Goes on from what [`History::resume_state`] gave.
-    ///
-    /// # Errors
-    /// It is another transport's, of another version, or not what it should be.
-    pub(crate) fn resumed(state: &ResumeState) -> Result<Self, Error> {
-        let lost = |why: String| Error::new(&codes::CONVERSATION_LOST, format!("the kept conversation {why}"));
-        if state.transport != "http" {
-            return Err(lost(format!("belongs to the transport `{}`", state.transport)));
-        }
-        if state.version != VERSION {
-            return Err(lost(format!(
-                "has version {}; this program reads {VERSION}",
-                state.version
-            )));
-        }
-        let messages = serde_json::from_value(state.data["messages"].clone());
-        let messages = messages.map_err(|error| lost("cannot be read".to_owned()).caused_by(error))?;
-        let mut history = Self { messages };
+    /// Goes on from messages that were kept.
+    pub(crate) fn of(messages: Vec<Message>, summarised: bool, held: Option<Held>) -> Self {
+        let mut history = Self {
+            held: held.filter(|held| held.messages <= messages.len()),
+            summarised: summarised && !messages.is_empty(),
+            messages,
+            turn: Mark::default(),
+        };
         history.close_open_calls();
-        Ok(history)
-    }
-
-    /// What another process needs to go on. Valid also in the middle of a turn.
-    pub(crate) fn resume_state(&self) -> Option<ResumeState> {
-        let mut whole = self.clone();
-        whole.close_open_calls();
-        (!whole.messages.is_empty()).then(|| ResumeState {
-            transport: "http".to_owned(),
-            version: VERSION,
-            data: json!({"messages": whole.messages}),
-        })
+        history
     }
 
     pub(crate) fn messages(&self) -> &[Message] {
@@ -69,29 +58,80 @@ impl History {
         self.messages.is_empty()
     }
 
-    /// A place to [`History::rewind`] to.
-    pub(crate) fn mark(&self) -> Mark {
-        let content = match self.messages.last() {
+    /// Whether it begins with a summary.
+    pub(crate) fn summarised(&self) -> bool {
+        self.summarised
+    }
+
+    /// What the provider holds of it.
+    pub(crate) fn held(&self) -> Option<&Held> {
+        self.held.as_ref()
+    }
+
+    /// The provider holds everything so far, under this name; `None`: it holds nothing. An answer that left nothing cannot be gone on from.
+    pub(crate) fn hold(&mut self, id: Option<String>) {
+        let answered = matches!(self.messages.last(), Some(Message::Assistant { .. }));
+        self.held = id.filter(|id| answered && !id.is_empty()).map(|id| Held {
+            id,
+            messages: self.messages.len(),
+        });
+    }
+
+    /// The messages that the provider does not have.
+    pub(crate) fn unseen(&self) -> &[Message] {
+        let seen = self.held.as_ref().map_or(0, |held| held.messages);
+        self.messages.get(seen..).unwrap_or_default()
+    }
+
+    /// A turn begins with what the user says.
+    pub(crate) fn begin(&mut self, content: Vec<ContentBlock>) {
+        let sofar = match self.messages.last() {
             Some(Message::User { content }) => content.len(),
             _ => 0,
         };
-        Mark {
+        self.close_open_calls();
+        self.turn = Mark {
             messages: self.messages.len(),
-            content,
-        }
+            content: sofar,
+        };
+        self.user(content);
     }
 
-    /// Takes back everything since the mark.
-    pub(crate) fn rewind(&mut self, mark: Mark) {
-        self.messages.truncate(mark.messages);
+    /// Takes the turn back. What a summary holds of it stays there.
+    pub(crate) fn rewind(&mut self) {
+        self.messages.truncate(self.turn.messages);
         if let Some(Message::User { content }) = self.messages.last_mut() {
-            content.truncate(mark.content);
+            content.truncate(self.turn.content);
         }
+        let left = self.messages.len();
+        self.held = self.held.take().filter(|held| held.messages <= left);
     }
 
-    /// Whether the model has answered anything since the mark.
-    pub(crate) fn answered_since(&self, mark: Mark) -> bool {
-        let since = self.messages.get(mark.messages..).unwrap_or_default();
+    /// Puts a summary in the place of the older messages.
+    pub(crate) fn compact(&mut self, plan: Plan, summary: &str) {
+        let newer = self.messages.split_off(plan.cut);
+        let mut first = vec![compact::block(summary)];
+        let asked = plan.asked.and_then(|at| match self.messages.get(at) {
+            // A summary that is there already went into the new one.
+            Some(Message::User { content }) => content.get(usize::from(at == 0 && self.summarised)..),
+            _ => None,
+        });
+        first.extend(asked.unwrap_or_default().iter().cloned());
+        let mut newer = newer.into_iter().peekable();
+        let merged = matches!(newer.peek(), Some(Message::User { .. }));
+        if let (true, Some(Message::User { content })) = (merged, newer.peek()) {
+            first.extend(content.iter().cloned());
+            newer.next();
+        }
+        self.turn = self.turn.after(plan.cut, merged);
+        self.messages = std::iter::once(Message::User { content: first }).chain(newer).collect();
+        self.summarised = true;
+        self.held = None;
+    }
+
+    /// Whether the model has answered anything in this turn.
+    pub(crate) fn answered(&self) -> bool {
+        let since = self.messages.get(self.turn.messages..).unwrap_or_default();
         since.iter().any(|message| matches!(message, Message::Assistant { .. }))
     }
 
@@ -101,7 +141,7 @@ impl History {
     }
 
     /// Adds what the user says. It joins a message of the user's that was never answered.
-    pub(crate) fn user(&mut self, mut content: Vec<ContentBlock>) {
+    fn user(&mut self, mut content: Vec<ContentBlock>) {
         self.close_open_calls();
         match self.messages.last_mut() {
             Some(Message::User { content: unanswered }) => unanswered.append(&mut content),
@@ -162,6 +202,26 @@ impl History {
         let open: Vec<String> = open.map(str::to_owned).collect();
         for id in open {
             self.result(&id, true, CANCELLED.to_owned());
+        }
+    }
+}
+
+impl Mark {
+    /// The same place once the messages before `cut` are one; `merged` where that one is also the message at `cut`.
+    fn after(self, cut: usize, merged: bool) -> Self {
+        // The turn's first message: the user's, which may have joined one that was there.
+        let first = self.messages - usize::from(self.content > 0);
+        if first > cut {
+            return Self {
+                messages: self.messages - cut + usize::from(!merged),
+                content: self.content,
+            };
+        }
+        // The turn begins in the message that has the summary, or before it.
+        let joined = if first == cut { self.content } else { 0 };
+        Self {
+            messages: 1,
+            content: 1 + joined,
         }
     }
 }

@@ -6,15 +6,22 @@
 #![warn(missing_docs)]
 
 mod answer;
+mod ask;
 mod assemble;
 mod codes;
+mod compact;
 mod conversation;
 pub mod decoder;
 mod gate;
 mod history;
+mod meter;
 mod playback;
+mod resume;
 mod retry;
+mod rules;
 mod settings;
+mod stopwatch;
+mod summary;
 mod tools;
 mod transport;
 mod wire_driver;

@@ -1,6 +1,6 @@
 //! When a failed request is made again, and how long that waits. Pure.
 
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use capsule_api::{Retry, http};
 
@@ -13,6 +13,30 @@ pub(crate) struct Policy {
     pub(crate) initial_delay: Duration,
     /// The longest delay.
     pub(crate) max_delay: Duration,
+    /// From the first failure of a request to the start of its last try, at most.
+    pub(crate) max_elapsed: Duration,
+}
+
+/// The tries of one request.
+#[derive(Debug, Default)]
+pub(crate) struct Tries {
+    made: u32,
+    first_failure: Option<Instant>,
+}
+
+impl Tries {
+    /// After a failure: the number of the next try (the first retry is 1) and how long it waits; `None` where another one makes no sense,
+    /// or the provider asks to wait for longer than there is time.
+    pub(crate) fn next(&mut self, policy: &Policy, retry: Retry, now: Instant, chance: f64) -> Option<(u32, Duration)> {
+        self.made += 1;
+        let first = *self.first_failure.get_or_insert(now);
+        let left = policy.max_elapsed.saturating_sub(now.saturating_duration_since(first));
+        if matches!(retry, Retry::After(asked) if asked > left) {
+            return None;
+        }
+        let delay = policy.delay(retry, self.made, chance)?;
+        (delay <= left).then_some((self.made, delay))
+    }
 }
 
 impl Policy {
@@ -70,6 +94,7 @@ mod tests {
         max_retries: 6,
         initial_delay: Duration::from_secs(1),
         max_delay: Duration::from_secs(20),
+        max_elapsed: Duration::from_secs(60),
     };
 
     #[test]
@@ -93,6 +118,28 @@ mod tests {
         assert_eq!(POLICY.delay(asked(7), 1, 0.5), Some(Duration::from_millis(7500)));
         assert_eq!(POLICY.delay(asked(3600), 1, 1.0), Some(POLICY.max_delay));
         assert_eq!(POLICY.delay(Retry::Never, 1, 1.0), None);
+    }
+
+    #[test]
+    fn h_07_the_budget_is_one_of_time_too() {
+        let start = Instant::now();
+        let mut tries = Tries::default();
+        let mut next = |retry, at| tries.next(&POLICY, retry, start + Duration::from_secs(at), 1.0);
+        assert_eq!(
+            next(Retry::Later, 100),
+            Some((1, Duration::from_secs(1))),
+            "counted from the first failure"
+        );
+        assert_eq!(next(Retry::Later, 140), Some((2, Duration::from_secs(2))));
+        assert_eq!(next(Retry::Later, 157), None, "four seconds do not fit into three");
+    }
+
+    #[test]
+    fn h_07_a_wait_beyond_the_budget_is_not_begun() {
+        let after =
+            |seconds| Tries::default().next(&POLICY, Retry::After(Duration::from_secs(seconds)), Instant::now(), 0.0);
+        assert_eq!(after(60), Some((1, POLICY.max_delay)));
+        assert_eq!(after(61), None);
     }
 
     #[test]

@@ -1,10 +1,15 @@
 //! The transport's own settings, with the chosen driver's beside them.
 
 use capsule_api::{
-    DriverDescriptor, HumanDuration, Registry,
+    DriverDescriptor, Error, HumanDuration, Registry,
     serde_json::{Map, Value, json},
 };
 use serde::Deserialize;
+
+use crate::{
+    codes,
+    meter::{Allowance, Prices},
+};
 
 pub(crate) const EXAMPLE: &str = "\
 transport: http
@@ -26,6 +31,31 @@ pub(crate) struct Own {
     pub(crate) parallel_calls: usize,
     #[serde(default)]
     pub(crate) params: Map<String, Value>,
+    pub(crate) prices: Option<Prices>,
+    pub(crate) max_cost: Option<f64>,
+    pub(crate) max_session_tokens: Option<u64>,
+    pub(crate) wall_clock: Option<HumanDuration>,
+    #[serde(default = "five")]
+    pub(crate) same_failure: u32,
+}
+
+impl Own {
+    /// What a conversation may use.
+    ///
+    /// # Errors
+    /// A limit on cost, and tokens without a price.
+    pub(crate) fn allowance(&self) -> Result<Allowance, Error> {
+        let priced = self.prices.is_some_and(|prices| prices.is_complete());
+        if self.max_cost.is_some() && !priced {
+            let message = "`max_cost`: the cost is known only where `prices` has a price for every kind of token";
+            return Err(Error::new(&codes::PRICES_MISSING, message));
+        }
+        Ok(Allowance {
+            tokens: self.max_session_tokens,
+            cost_micros: self.max_cost.map(|cost| (cost * 1e6).round() as u64),
+            prices: self.prices,
+        })
+    }
 }
 
 /// The key `retry`.
@@ -35,6 +65,7 @@ pub(crate) struct RetrySettings {
     pub(crate) max_retries: u32,
     pub(crate) initial_delay: HumanDuration,
     pub(crate) max_delay: HumanDuration,
+    pub(crate) max_elapsed: HumanDuration,
 }
 
 impl Default for RetrySettings {
@@ -43,6 +74,7 @@ impl Default for RetrySettings {
             max_retries: 6,
             initial_delay: HumanDuration(std::time::Duration::from_secs(1)),
             max_delay: HumanDuration(std::time::Duration::from_secs(60)),
+            max_elapsed: HumanDuration(std::time::Duration::from_secs(600)),
         }
     }
 }
@@ -55,6 +87,10 @@ fn sixteen() -> usize {
     16
 }
 
+fn five() -> u32 {
+    5
+}
+
 fn duration(default: &str, description: &str) -> Value {
     let mut schema = HumanDuration::schema();
     schema["default"] = json!(default);
@@ -62,9 +98,48 @@ fn duration(default: &str, description: &str) -> Value {
     schema
 }
 
+fn price(description: &str) -> Value {
+    json!({"type": "number", "minimum": 0, "description": description})
+}
+
+/// The keys that end a turn, and those that tell what it cost.
+fn limits() -> Value {
+    let mut wall = HumanDuration::schema();
+    wall["description"] = json!(
+        "The longest that a turn may take, without the time in which tools wait for an answer of the caller. No limit without it."
+    );
+    json!({
+        "max_session_tokens": {
+            "type": "integer", "minimum": 1,
+            "description": "Tokens of every kind that the whole conversation may use. Once they are used, nothing more is asked. No limit without it."
+        },
+        "wall_clock": wall,
+        "same_failure": {
+            "type": "integer", "minimum": 1, "maximum": u32::MAX, "default": 5,
+            "description": "How often in a row the same tool may fail with the same arguments."
+        },
+        "prices": {
+            "type": "object",
+            "required": ["input", "output"],
+            "additionalProperties": false,
+            "description": "Prices per million tokens, in a currency of your choice. Without them no cost is told.",
+            "properties": {
+                "input": price("Input tokens that were neither read from nor written to the provider's cache."),
+                "output": price("Output tokens, also those of reasoning."),
+                "cache_read": price("Input tokens read from the cache. Without it the cost of a turn that has such tokens is not told."),
+                "cache_write": price("Input tokens written to the cache. Without it the cost of a turn that has such tokens is not told.")
+            }
+        },
+        "max_cost": {
+            "type": "number", "exclusiveMinimum": 0,
+            "description": "What the whole conversation may cost, in the currency of `prices`, which must then have all four. Once it is spent, nothing more is asked."
+        }
+    })
+}
+
 /// Schema of the keys that are not a driver's.
 pub(crate) fn own_schema() -> Value {
-    json!({
+    let mut schema = json!({
         "type": "object",
         "required": ["driver"],
         "properties": {
@@ -79,7 +154,8 @@ pub(crate) fn own_schema() -> Value {
                         "description": "Tries after the first."
                     },
                     "initial_delay": duration("1s", "Upper end of the first delay; it doubles with each try."),
-                    "max_delay": duration("60s", "The longest delay, also where the provider asks for more.")
+                    "max_delay": duration("60s", "The longest delay, also where the provider asks for more."),
+                    "max_elapsed": duration("10m", "From the first failure of a request to the start of its last try, at most. A provider that asks for more ends the tries at once.")
                 }
             },
             "idle_timeout": duration("5m", "The longest silence of the provider: before its answer and within it."),
@@ -93,7 +169,11 @@ pub(crate) fn own_schema() -> Value {
             }
         },
         "additionalProperties": false
-    })
+    });
+    if let (Some(into), Value::Object(limits)) = (schema["properties"].as_object_mut(), limits()) {
+        into.extend(limits);
+    }
+    schema
 }
 
 /// Schema of this transport's settings. Given the settings, the chosen driver's keys are required as that driver says.

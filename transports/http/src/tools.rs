@@ -5,7 +5,7 @@ use std::sync::Arc;
 use capsule_api::{Catalogue, Content, ToolCall, ToolDispatch, ToolReply};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 
-use crate::answer::PlannedCall;
+use crate::{answer::PlannedCall, stopwatch::Stopwatch};
 
 /// What the model is told about one call.
 pub(crate) struct Told {
@@ -20,13 +20,14 @@ pub(crate) async fn run(
     tools: &Arc<dyn ToolDispatch>,
     calls: &[PlannedCall],
     parallel: usize,
+    watch: &Arc<Stopwatch>,
     results: &mut [Option<Told>],
 ) {
     let catalogue = tools.catalogue();
     let mut rest = 0..calls.len();
     while !rest.is_empty() {
         let end = group_end(catalogue, calls, rest.start);
-        let mut waiting = (rest.start..end).map(|at| one(tools, calls, at));
+        let mut waiting = (rest.start..end).map(|at| one(tools, &calls[at], at, watch));
         let mut running: FuturesUnordered<_> = waiting.by_ref().take(parallel.max(1)).collect();
         while let Some((at, told)) = running.next().await {
             results[at] = Some(told);
@@ -36,12 +37,13 @@ pub(crate) async fn run(
     }
 }
 
-async fn one(tools: &Arc<dyn ToolDispatch>, calls: &[PlannedCall], at: usize) -> (usize, Told) {
-    let call = &calls[at];
+async fn one(tools: &Arc<dyn ToolDispatch>, call: &PlannedCall, at: usize, watch: &Arc<Stopwatch>) -> (usize, Told) {
     let name = tools.catalogue().name_of(&call.alias).to_owned();
-    let reply = tools
-        .call(ToolCall::new(call.id.clone(), name, call.input.clone()))
-        .await;
+    // Time in which the call waits for the caller is not the turn's.
+    let followed = watch.follow();
+    let mut call = ToolCall::new(call.id.clone(), name, call.input.clone());
+    call.progress = Some(followed.sink());
+    let reply = tools.call(call).await;
     (at, told(&reply))
 }
 

@@ -1,6 +1,6 @@
 use std::{sync::Mutex, time::Duration};
 
-use capsule_api::{Annotations, CallId, ToolSpec, ToolStatus, async_trait, serde_json::json};
+use capsule_api::{Annotations, CallId, SystemClock, ToolSpec, ToolStatus, async_trait, serde_json::json};
 
 use super::*;
 
@@ -65,7 +65,8 @@ async fn seen(names: &[&str], parallel: usize) -> Vec<(String, usize)> {
     let mut results = Vec::new();
     results.resize_with(calls.len(), || None);
     let tools: Arc<dyn ToolDispatch> = crowd.clone();
-    run(&tools, &calls, parallel, &mut results).await;
+    let watch = Stopwatch::start(Arc::new(SystemClock));
+    run(&tools, &calls, parallel, &watch, &mut results).await;
     let texts: Vec<_> = results.into_iter().map(|told| told.unwrap().text).collect();
     assert_eq!(texts, (0..names.len()).map(|n| n.to_string()).collect::<Vec<_>>());
     let mut state = crowd.state.lock().unwrap();

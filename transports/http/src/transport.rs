@@ -11,7 +11,9 @@ use crate::{
     CAPABILITIES, codes,
     conversation::{HttpConversation, Shared},
     history::History,
+    meter::Spent,
     playback::PlaybackDriver,
+    resume::{self, Peer},
     retry::Policy,
     settings::{self, Own},
     wire_driver::WireDriver,
@@ -38,6 +40,7 @@ pub(crate) fn build(settings: Settings, services: Services) -> Result<Box<dyn Tr
         max_retries: own.retry.max_retries,
         initial_delay: own.retry.initial_delay.0,
         max_delay: own.retry.max_delay.0,
+        max_elapsed: own.retry.max_elapsed.0,
     };
     let schema = (descriptor.settings_schema)();
     let built = (descriptor.build)(settings.only(&schema), &services)?;
@@ -70,6 +73,9 @@ pub(crate) fn build(settings: Settings, services: Services) -> Result<Box<dyn Tr
         None => own.driver.clone(),
     };
     let shared = Shared {
+        allowance: own.allowance()?,
+        wall: own.wall_clock.map(|wall| wall.0),
+        same_failure: own.same_failure,
         driver,
         peer,
         billing,
@@ -147,10 +153,15 @@ impl Transport for HttpTransport {
         if let Some(wire) = &self.wire {
             wire.encode(&nothing(spec.model.as_deref().unwrap_or_default()))?;
         }
-        let history = match &spec.resume {
-            Some(state) => History::resumed(state)?,
-            None => History::default(),
+        let peer = Peer {
+            peer: self.shared.peer.clone(),
+            model: spec.model.clone(),
         };
-        Ok(Box::new(HttpConversation::new(self.shared.clone(), spec, history)))
+        let (history, spent) = match &spec.resume {
+            Some(state) => resume::read(state, &peer)?,
+            None => (History::default(), Spent::default()),
+        };
+        let shared = self.shared.clone();
+        Ok(Box::new(HttpConversation::new(shared, spec, history, spent)))
     }
 }

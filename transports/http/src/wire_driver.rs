@@ -128,7 +128,11 @@ impl Decoding {
     pub(crate) fn end(&mut self, out: &mut dyn DriverOut) -> Result<(), Error> {
         self.framer.finish(&mut self.frames);
         self.decode(out)?;
-        if self.stopped() { Ok(()) } else { self.finish(false, out) }
+        if self.stopped() {
+            Ok(())
+        } else {
+            self.finish(false, out)
+        }
     }
 
     pub(crate) fn response(self) -> Result<Response, Error> {

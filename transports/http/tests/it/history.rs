@@ -40,7 +40,8 @@ async fn a_conversation_that_cannot_be_read_is_told_as_lost() {
         ..good(1, json!({"messages": []}))
     };
     for state in [
-        good(2, json!({"messages": []})),
+        good(3, json!({"messages": []})),
+        good(0, json!({"messages": []})),
         good(1, json!({"messages": "garbage"})),
         good(1, json!(null)),
         other,

@@ -123,8 +123,18 @@ async fn h_07_retry_after_is_honoured_in_seconds_and_as_a_date_up_to_the_longest
     let date = Answer::error(503, "later").header("retry-after", "Sun, 09 Sep 2001 01:47:10 GMT");
     let (_, waited) = failing_once(date).await;
     assert!((30..=31).contains(&waited.as_secs()), "{waited:?}");
-    let (_, waited) = failing_once(Answer::rate_limited(3600)).await;
+    let (_, waited) = failing_once(Answer::rate_limited(300)).await;
     assert_eq!(waited, Duration::from_secs(60));
+}
+
+#[tokio::test]
+async fn h_07_a_wait_beyond_the_budget_of_time_is_an_error_at_once() {
+    let mut stand = Stand::new(Script::new().then(Answer::rate_limited(3600))).await;
+    let error = stand.turn("go").await.unwrap_err();
+    assert_eq!(
+        (error.kind, stand.provider.requests().len()),
+        (ErrorKind::RateLimited, 1)
+    );
 }
 
 #[tokio::test]
