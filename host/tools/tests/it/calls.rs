@@ -35,9 +35,18 @@ async fn a_call_passes_its_arguments_and_is_recorded_once() {
 }
 
 #[tokio::test]
-async fn missing_arguments_are_an_empty_object() {
-    let turn = Capsule::with("echo", guests::echo().build()).turn();
-    assert_eq!(turn.call("echo", json!(null)).await, ToolReply::text("{}"));
+async fn t_05_missing_arguments_are_an_empty_object_if_the_schema_allows_it() {
+    let mut capsule = Capsule::with("echo", guests::echo().build()).tool("strict", guests::echo().build());
+    capsule.sources[1].input_schema = Some(json!({"type": "object", "properties": {"n": {}}, "required": ["n"]}));
+    let turn = capsule.turn();
+    for none in [json!(null), json!(""), json!({})] {
+        assert_eq!(turn.call("echo", none.clone()).await, ToolReply::text("{}"));
+        let text = "tool 'strict' was not run: the arguments do not fit its schema:\n- \"n\" is a required property";
+        assert_eq!(
+            turn.call("strict", none).await,
+            ToolReply::new(ToolStatus::Invalid, text)
+        );
+    }
 }
 
 #[tokio::test]
@@ -137,18 +146,6 @@ async fn a_tool_cannot_speak_for_the_model() {
     let turn = Capsule::with("pretends", guests::pretends().build()).turn();
     assert_eq!(turn.ask("pretends").await, said(ToolStatus::Passed, "some text"));
     assert_eq!(turn.log.events().len(), 2);
-}
-
-#[tokio::test]
-async fn a_tool_that_calls_a_tool_is_told_that_it_cannot() {
-    let turn = Capsule::with("invokes", guests::invokes().build_with_data("echo")).turn();
-    assert_eq!(
-        turn.ask("invokes").await,
-        said(
-            ToolStatus::Failed,
-            "tool 'invokes' failed: tool 'echo' was not called: tools that call tools are not available here"
-        )
-    );
 }
 
 #[tokio::test]

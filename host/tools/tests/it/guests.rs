@@ -67,16 +67,10 @@ pub(crate) fn componentize(world: &str, wat: &str) -> Vec<u8> {
         .unwrap()
 }
 
-/// Memory, allocator and the shape of a result around a body.
-fn module(imports: &str, body: &str, data: &str) -> String {
-    let escaped: String = data.bytes().map(|byte| format!("\\{byte:02x}")).collect();
-    let length = data.len();
-    format!(
-        r#"(module {imports}
+/// Memory, and an allocator that never frees, as lines of WAT.
+pub(crate) const MEMORY: &str = r#"
   (memory (export "memory") 1)
   (global $top (mut i32) (i32.const 4096))
-  (global $data i32 (i32.const {length}))
-  (data (i32.const 64) "{escaped}")
   (func (export "cabi_realloc") (param i32 i32) (param $align i32) (param $size i32) (result i32) (local $at i32)
     (local.set $at (i32.and
       (i32.add (global.get $top) (i32.sub (local.get $align) (i32.const 1)))
@@ -86,7 +80,16 @@ fn module(imports: &str, body: &str, data: &str) -> String {
       (if (i32.eq (i32.const -1)
           (memory.grow (i32.add (i32.shr_u (local.get $size) (i32.const 16)) (i32.const 1))))
         (then unreachable))))
-    (local.get $at))
+    (local.get $at))"#;
+
+/// Memory, allocator and the shape of a result around a body.
+fn module(imports: &str, body: &str, data: &str) -> String {
+    let escaped: String = data.bytes().map(|byte| format!("\\{byte:02x}")).collect();
+    let length = data.len();
+    format!(
+        r#"(module {imports} {MEMORY}
+  (global $data i32 (i32.const {length}))
+  (data (i32.const 64) "{escaped}")
   (func $ret (param $status i32) (param $p i32) (param $n i32) (result i32)
     (i32.store8 (i32.const 1024) (local.get $status))
     (i32.store8 (i32.const 1040) (i32.const 1))
@@ -226,12 +229,15 @@ pub(crate) fn asks() -> Guest {
     )
 }
 
-/// Calls a tool named by its data, and fails with what it is told.
-pub(crate) fn invokes() -> Guest {
+/// Calls a tool named by its data with its own arguments, and ends as that call did; fails with the reason where it was not made.
+pub(crate) fn delegates() -> Guest {
     guest(
         "(call $invoke (i32.const 64) (global.get $data)
-           (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 128))
-         (call $ret (i32.const 1) (i32.load (i32.const 132)) (i32.load (i32.const 136)))",
+           (i32.const 1) (local.get $p) (local.get $n) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 128))
+         (if (result i32) (i32.load8_u (i32.const 128))
+           (then (call $ret (i32.const 1) (i32.load (i32.const 132)) (i32.load (i32.const 136))))
+           (else (call $ret
+             (i32.load8_u (i32.const 132)) (i32.load (i32.const 152)) (i32.load (i32.const 156)))))",
     )
     .imports(
         "murmur:tool-registry/invoke@0.1.0",
@@ -365,4 +371,46 @@ pub(crate) fn requests() -> Guest {
         "wasi:http/outgoing-handler@0.2.3",
         r#"(import "wasi:http/outgoing-handler@0.2.3" "handle" (func $handle (param i32 i32 i32 i32)))"#,
     )
+}
+
+/// A command that prints what it reads on standard input, or its command line, one argument a line; then ends by `end`.
+pub(crate) fn prints(what: &str, end: &str) -> Vec<u8> {
+    let body = match what {
+        "stdin" => {
+            "(call $read (call $stdin) (i64.const 4096) (i32.const 32))
+             (call $write (local.get $out) (i32.load (i32.const 36)) (i32.load (i32.const 40)) (i32.const 48))"
+        }
+        _ => {
+            "(call $arguments (i32.const 32))
+             (local.set $at (i32.load (i32.const 32)))
+             (local.set $left (i32.load (i32.const 36)))
+             (i32.store8 (i32.const 63) (i32.const 10))
+             (loop $next
+               (call $write (local.get $out) (i32.load (local.get $at)) (i32.load offset=4 (local.get $at)) (i32.const 48))
+               (call $write (local.get $out) (i32.const 63) (i32.const 1) (i32.const 48))
+               (local.set $at (i32.add (local.get $at) (i32.const 8)))
+               (br_if $next (local.tee $left (i32.sub (local.get $left) (i32.const 1)))))"
+        }
+    };
+    let wat = format!(
+        r#"(module
+  (import "wasi:cli/environment@0.2.3" "get-arguments" (func $arguments (param i32)))
+  (import "wasi:cli/exit@0.2.3" "exit" (func $exit (param i32)))
+  (import "wasi:cli/stdin@0.2.3" "get-stdin" (func $stdin (result i32)))
+  (import "wasi:cli/stdout@0.2.3" "get-stdout" (func $stdout (result i32)))
+  (import "wasi:cli/stderr@0.2.3" "get-stderr" (func $stderr (result i32)))
+  (import "wasi:io/streams@0.2.3" "[method]input-stream.blocking-read" (func $read (param i32 i64 i32)))
+  (import "wasi:io/streams@0.2.3" "[method]output-stream.blocking-write-and-flush"
+    (func $write (param i32 i32 i32 i32)))
+  {MEMORY}
+  (data (i32.const 100) "no such city")
+  (func (export "wasi:cli/run@0.2.3#run") (result i32) (local $out i32) (local $at i32) (local $left i32)
+    (local.set $out (call $stdout))
+    {body}
+    (call $write (call $stderr) (i32.const 100) (i32.const 12) (i32.const 48))
+    {end}))"#
+    );
+    let imports = "import wasi:cli/environment@0.2.3; import wasi:cli/exit@0.2.3; import wasi:cli/stdin@0.2.3;
+        import wasi:cli/stdout@0.2.3; import wasi:cli/stderr@0.2.3; import wasi:io/streams@0.2.3;";
+    componentize(&format!("{imports} export wasi:cli/run@0.2.3;"), &wat)
 }

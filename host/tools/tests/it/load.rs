@@ -60,7 +60,7 @@ fn every_tool_that_cannot_be_loaded_is_reported_in_one_go() {
         .tool("module", module)
         .tool("cut", &whole[..whole.len() / 2])
         .tool("good", &whole)
-        .tool("bad name", &whole);
+        .tool(" odd", &whole);
     let missing = capsule.path("missing.wasm");
     capsule.sources.push(ToolSource::new("missing", missing));
     assert_eq!(
@@ -70,7 +70,7 @@ fn every_tool_that_cannot_be_loaded_is_reported_in_one_go() {
                 "tool-duplicate",
                 "tool `good` (good.wasm): another tool has this name (good.wasm)"
             ),
-            ("tool-name", "tool `bad name` (bad name.wasm): the name cannot be used"),
+            ("tool-name", "tool ` odd` ( odd.wasm): the name cannot be used"),
             ("tool-not-a-component", "tool `empty` (empty.wasm): the file is empty"),
             (
                 "tool-not-a-component",
@@ -146,43 +146,108 @@ fn bad_grants_and_bad_tools_are_reported_together() {
 }
 
 #[test]
-fn a_component_that_is_something_else_says_what_it_exports() {
-    let command = componentize(
-        "export wasi:cli/run@0.2.3;",
-        r#"(module (func (export "wasi:cli/run@0.2.3#run") (result i32) (i32.const 0)))"#,
+fn a_component_that_offers_nothing_to_call_says_what_it_exports() {
+    let script = componentize(
+        "export murmur:capsule/run@0.1.0;",
+        r#"(module (func (export "murmur:capsule/run@0.1.0#run")))"#,
     );
-    let nothing = wat::parse_str("(component)").unwrap();
-    let capsule = Capsule::new().tool("command", command).tool("nothing", nothing);
+    let types = r#"(component (instance $i) (export "acme:a/types@1.0.0" (instance $i)))"#;
+    let capsule = Capsule::new()
+        .tool("script", script)
+        .tool("types", wat::parse_str(types).unwrap())
+        .tool("nothing", wat::parse_str("(component)").unwrap());
     assert_eq!(
         capsule.refusals(),
         [
-            (
-                "tool-export-missing",
-                "tool `command` (command.wasm): it does not export `murmur:tool/run@0.1.0`; it exports `wasi:cli/run@0.2.3`"
-            ),
-            (
-                "tool-export-missing",
-                "tool `nothing` (nothing.wasm): it does not export `murmur:tool/run@0.1.0`, nor anything else"
-            ),
+            "tool `script` (script.wasm): it is a script: it runs as a whole capsule, named by the manifest's `script`, and not as a tool",
+            "tool `types` (types.wasm): it exports no function; it exports `acme:a/types@1.0.0`",
+            "tool `nothing` (nothing.wasm): it exports nothing",
         ]
-        .map(|(code, message)| (code, message.to_owned()))
+        .map(|message| ("tool-export-missing", message.to_owned()))
     );
 }
 
 #[test]
-fn a_component_that_does_not_fit_the_pool_is_refused() {
+fn a_component_that_no_call_could_begin_with_is_refused() {
     // 32 MiB of memory to begin with.
     let wat = r#"(module (memory 512) (func (export "go")))"#;
     let mut capsule = Capsule::with("large", componentize("export go: func();", wat));
     capsule.grants.limits.memory = 16 << 20;
-    let refusals = capsule.refusals();
-    assert_eq!(refusals.len(), 1);
-    let (code, message) = &refusals[0];
-    assert_eq!(*code, "tool-too-large", "{message}");
-    assert!(
-        message.starts_with("tool `large` (large.wasm): it does not fit a place in the pool: "),
-        "{message}"
+    let message =
+        "tool `large` (large.wasm): it begins with 32MiB of memory; a call may have 16MiB (`limits.memory`)".to_owned();
+    assert_eq!(capsule.refusals(), [("tool-too-large", message)]);
+}
+
+#[test]
+fn t_01_names_of_any_characters_get_safe_aliases() {
+    let capsule = Capsule::new();
+    let path = capsule.path("echo.wasm");
+    fs::write(&path, guests::echo().build()).unwrap();
+    let capsule = ["fs.read/file", "fs_read_file", "a-b", "a_b"]
+        .iter()
+        .fold(capsule, |mut capsule, name| {
+            capsule.sources.push(ToolSource::new(*name, &path));
+            capsule
+        });
+    let toolbox = capsule.load().unwrap();
+    let catalogue = toolbox.catalogue();
+    let aliases: Vec<_> = catalogue.tools.iter().map(|tool| tool.alias.as_str()).collect();
+    assert_eq!(
+        aliases,
+        ["fs_read_file_f21bae8b", "fs_read_file", "a-b_d44362d6", "a_b_648fa9b3"]
     );
+    for tool in &catalogue.tools {
+        assert_eq!(catalogue.name_of(&tool.alias), tool.name);
+    }
+    let mut unnamed = Capsule::new();
+    unnamed.sources.push(ToolSource::new("", &path));
+    assert_eq!(unnamed.refusals()[0].0, "tool-name");
+}
+
+#[test]
+fn t_02_a_schema_is_cured_with_a_warning_that_names_the_tool() {
+    let mut capsule = Capsule::with("bare", guests::echo().build()).tool("whole", guests::echo().build());
+    capsule.sources[0].input_schema = Some(json!({"properties": {"list": {"type": "array"}}}));
+    capsule.sources[1].input_schema = Some(json!({"type": "object"}));
+    let toolbox = capsule.load().unwrap();
+    let shown = json!({"type": "object", "properties": {"list": {"type": "array", "items": {}}}});
+    assert_eq!(toolbox.catalogue().tools[0].input_schema, shown);
+    let warnings: Vec<_> = toolbox
+        .warnings()
+        .iter()
+        .map(|warning| (warning.code, warning.message.as_str()))
+        .collect();
+    assert_eq!(
+        warnings,
+        [
+            (
+                "tool-schema-cured",
+                "tool `bare`: its input schema has no type; it is shown with the type object"
+            ),
+            (
+                "tool-schema-cured",
+                "tool `bare`: its input schema has an array without `items` at /properties/list; any are shown"
+            ),
+        ]
+    );
+}
+
+#[test]
+fn t_02_a_schema_that_cannot_be_cured_is_a_load_error_of_its_tool() {
+    let mut capsule = Capsule::with("bad", guests::echo().build()).tool("good", guests::echo().build());
+    capsule.sources[0].input_schema = Some(json!({"required": ["b"], "additionalProperties": false}));
+    let message = "tool `bad` (bad.wasm): the input schema requires `b` at its top and permits no such property: \
+        no arguments would fit";
+    assert_eq!(capsule.refusals(), [("tool-schema", message.to_owned())]);
+}
+
+#[test]
+fn a_long_description_is_cut_with_a_warning() {
+    let mut capsule = Capsule::with("long", guests::echo().build());
+    capsule.sources[0].description = Some("é".repeat(3000));
+    let toolbox = capsule.load().unwrap();
+    assert_eq!(toolbox.catalogue().tools[0].description, "é".repeat(2048));
+    assert_eq!(toolbox.warnings()[0].code, "tool-description-cut");
 }
 
 #[test]

@@ -4,10 +4,15 @@
 
 mod cache;
 mod calls;
+mod commands;
 mod concurrency;
+mod functions;
 mod grants;
 mod guests;
 mod limits;
 mod load;
+mod on_demand;
 mod prebuilt;
+mod registry;
+mod skills;
 mod support;
