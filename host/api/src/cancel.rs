@@ -1,6 +1,11 @@
 //! A one-way stop signal that carries its reason.
 
-use std::sync::{Arc, OnceLock};
+use std::{
+    future::poll_fn,
+    pin::pin,
+    sync::{Arc, OnceLock},
+    task::Poll,
+};
 
 use tokio_util::sync::CancellationToken;
 
@@ -62,21 +67,25 @@ impl Cancel {
 
     /// Whether the signal, or one above it, has fired.
     pub fn is_cancelled(&self) -> bool {
-        self.0.token.is_cancelled()
+        self.reason().is_some()
     }
 
     /// The reason, once fired: this signal's own, else that of the nearest one above it.
     pub fn reason(&self) -> Option<CancelReason> {
-        if !self.is_cancelled() {
-            return None;
-        }
         let own = self.0.reason.get().copied();
         own.or_else(|| self.0.parent.as_ref().and_then(Cancel::reason))
     }
 
     /// Waits for the signal. Cancel-safe.
     pub async fn cancelled(&self) -> CancelReason {
-        self.0.token.cancelled().await;
+        let mut fired = pin!(self.0.token.cancelled());
+        // A token fires those below it before itself. Whoever is woken by work that ended with a child must find the parent fired, so the
+        // reason, which is set before, counts as well.
+        poll_fn(|context| match fired.as_mut().poll(context) {
+            Poll::Pending if !self.is_cancelled() => Poll::Pending,
+            _ => Poll::Ready(()),
+        })
+        .await;
         self.reason()
             .expect("a token fires only after the reason of its node, or of one above it, was set")
     }
@@ -112,6 +121,18 @@ mod tests {
             (child.reason(), parent.reason()),
             (Some(CancelReason::Limit), Some(CancelReason::Caller))
         );
+    }
+
+    #[tokio::test]
+    async fn a_parent_has_fired_by_the_time_its_child_has() {
+        let parent = Cancel::new();
+        let child = parent.child();
+        // The moment within `cancel` at which the children's tokens have fired and the parent's has not.
+        parent.0.reason.set(CancelReason::Caller).unwrap();
+        child.0.token.cancel();
+        assert_eq!(child.cancelled().await, CancelReason::Caller);
+        assert!(parent.is_cancelled());
+        assert_eq!(parent.cancelled().await, CancelReason::Caller);
     }
 
     #[test]

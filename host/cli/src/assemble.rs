@@ -11,9 +11,9 @@ use capsule_api::{
     Caller, Cancel, Catalogue, Clock, Error, HttpClient, RunSink, Secrets, Services, SystemClock, ToolDispatch,
     TransportDescriptor,
 };
-use capsule_manifest::{EnvSecrets, Loaded, Options, Override, ToolEntry};
+use capsule_manifest::{EnvSecrets, Loaded, Options, Override, ToolEntry, ToolFile};
 use capsule_session::{Agent, CapsuleInfo, Places, Prompting, Toolkit};
-use capsule_tools::{Bindings, Grants, Limits, Mode, Preopen, ToolSource, Toolbox};
+use capsule_tools::{Bindings, CommandInput, Grants, Limits, Mode, Preopen, ToolSource, Toolbox};
 
 use crate::{Failure, args::Selection, catalog, links};
 
@@ -241,7 +241,17 @@ impl Toolkit for Tools {
 }
 
 fn source(loaded: &Loaded, entry: &ToolEntry) -> ToolSource {
-    let mut source = ToolSource::new(&entry.name, loaded.path(&entry.component));
+    let path = loaded.path(entry.file.path());
+    let mut source = match entry.file {
+        ToolFile::Skill(_) => ToolSource::skill(&entry.name, path),
+        ToolFile::Component { input, .. } => ToolSource {
+            input: match input {
+                capsule_manifest::CommandInput::Stdin => CommandInput::Stdin,
+                capsule_manifest::CommandInput::Argv => CommandInput::Argv,
+            },
+            ..ToolSource::new(&entry.name, path)
+        },
+    };
     source.description.clone_from(&entry.description);
     source.input_schema.clone_from(&entry.input_schema);
     source.annotations = entry.annotations;

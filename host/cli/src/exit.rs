@@ -34,3 +34,38 @@ pub(crate) fn of_error(error: &Error) -> u8 {
         _ => FAILED,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use capsule_api::Limit;
+
+    use super::*;
+
+    #[test]
+    fn every_outcome_has_its_code() {
+        let text = || "text".to_owned();
+        let done = || Ok(Outcome::Completed { text: text() });
+        let failed = |code| Err(Error::new(code, "it failed"));
+        let stopped = || Ok(Outcome::Cancelled);
+        let which = Limit::Wall;
+        let cases = [
+            (done(), None, true, 0),
+            // A signal that came too late changes nothing.
+            (done(), Some(Signal::Interrupt), true, 0),
+            (done(), None, false, FAILED),
+            (Ok(Outcome::InputRequired { prompt: text() }), None, true, FAILED),
+            (failed(&crate::failure::codes::OUTPUT), None, true, FAILED),
+            (failed(&crate::failure::codes::USAGE), None, true, USAGE),
+            (stopped(), None, true, CANCELLED),
+            (stopped(), Some(Signal::Interrupt), true, 130),
+            (stopped(), Some(Signal::Terminate), true, 143),
+            (Ok(Outcome::LimitReached { which }), None, true, LIMIT),
+            (Ok(Outcome::Refused { text: text() }), None, true, REFUSED),
+            (Ok(Outcome::Truncated { partial: text() }), None, true, REFUSED),
+        ];
+        for (outcome, signal, kept, code) in cases {
+            let shown = format!("{outcome:?} {signal:?} {kept}");
+            assert_eq!(of_run(&outcome, signal, kept), ExitCode::from(code), "{shown}");
+        }
+    }
+}

@@ -76,19 +76,33 @@ impl Failure {
     /// Tells a person. If even that cannot be written there is nobody left to tell.
     pub fn show(&self, out: &mut dyn Write) {
         let _ = match self {
-            Self::Manifest(report) => write!(out, "{}", report.render()),
+            Self::Manifest(report) => show_report(report, out),
             Self::Tools(errors) => errors.iter().try_for_each(|error| show_error(error, out)),
             Self::Error(error) => show_error(error, out),
         };
     }
 }
 
+/// What is wrong with a manifest: the places, then each code to look up. What to do is said where the message does not say it already.
+fn show_report(report: &Report, out: &mut dyn Write) -> io::Result<()> {
+    write!(out, "{}", report.render())?;
+    for code in report.codes() {
+        if code.id != capsule_manifest::codes::INVALID.id {
+            writeln!(out, "  hint: {}", code.remedy)?;
+        }
+        show_code(code.id, out)?;
+    }
+    Ok(())
+}
+
+fn show_code(code: &str, out: &mut dyn Write) -> io::Result<()> {
+    let dim = Style::new().dimmed();
+    writeln!(out, "  {dim}{code} · `capsule explain {code}`{dim:#}")
+}
+
 /// An error as people see it: what happened, the facts, what to do, the code to look it up.
 pub(crate) fn show_error(error: &Error, out: &mut dyn Write) -> io::Result<()> {
-    let (red, dim) = (
-        Style::new().fg_color(Some(AnsiColor::Red.into())).bold(),
-        Style::new().dimmed(),
-    );
+    let red = Style::new().fg_color(Some(AnsiColor::Red.into())).bold();
     writeln!(out, "{red}error{red:#}: {}", error.message)?;
     for (name, value) in error
         .context
@@ -102,7 +116,7 @@ pub(crate) fn show_error(error: &Error, out: &mut dyn Write) -> io::Result<()> {
     if !error.hint.is_empty() {
         writeln!(out, "  hint: {}", error.hint)?;
     }
-    writeln!(out, "  {dim}{} · `capsule explain {}`{dim:#}", error.code, error.code)
+    show_code(error.code, out)
 }
 
 pub(crate) fn internal(what: &str, error: &io::Error) -> Error {

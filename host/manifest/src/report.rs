@@ -128,6 +128,17 @@ impl Report {
         text
     }
 
+    /// The codes of the problems, each once, in their order.
+    pub fn codes(&self) -> Vec<&'static Code> {
+        let mut codes: Vec<&'static Code> = Vec::new();
+        for problem in &self.problems {
+            if !codes.contains(&problem.of) {
+                codes.push(problem.of);
+            }
+        }
+        codes
+    }
+
     fn line(&self, problem: &Problem) -> String {
         let place = match &problem.origin {
             Origin::File => self.file.display().to_string(),

@@ -1,0 +1,16 @@
+//! The real binary, as people and programs use it.
+#![cfg(test)]
+
+mod commands;
+mod docs;
+mod guests;
+mod http;
+mod manifests;
+mod peer;
+mod pty;
+mod run;
+mod secrets;
+mod signals;
+mod storage;
+mod support;
+mod traces;
