@@ -274,3 +274,7 @@ impl Conversation for HttpConversation {
 #[cfg(test)]
 #[path = "conversation_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "loop_tests.rs"]
+mod loop_tests;
