@@ -3,8 +3,10 @@
 
 mod cancel;
 mod cassette;
+mod drivers;
 mod fixture;
 mod history;
+mod keys;
 mod kit;
 mod log;
 mod loops;
@@ -15,4 +17,6 @@ mod time;
 
 use capsule_driver_anthropic as _;
 use capsule_driver_cassette as _;
+use capsule_driver_ollama as _;
+use capsule_driver_openai as _;
 use capsule_transport_http as _;
