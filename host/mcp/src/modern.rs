@@ -94,6 +94,14 @@ fn admit_call(
     let Some(name) = params.get("name").and_then(Value::as_str) else {
         return Err(calls::no_name());
     };
+    // No result of ours asks for more, so these answer nothing.
+    if let Some(answer) = ["inputResponses", "requestState"]
+        .into_iter()
+        .find(|key| params.contains_key(*key))
+    {
+        let message = format!("`params.{answer}` answers nothing that was asked");
+        return Err(RpcError::new(INVALID_PARAMS, message));
+    }
     let tool = service.dispatch.catalogue().by_alias(name);
     if let Via::Http(headers) = via {
         mirror::same(headers, "mcp-name", name)?;

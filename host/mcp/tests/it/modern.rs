@@ -186,6 +186,23 @@ async fn m_10_an_ability_that_a_tool_needs_is_asked_for_before_it_runs() {
 }
 
 #[tokio::test]
+async fn answers_to_what_was_never_asked_are_refused_before_the_tool_runs() {
+    let peer = Peer::new(options()).await;
+    for (key, value) in [
+        ("inputResponses", json!({})),
+        ("inputResponses", json!(null)),
+        ("requestState", json!("x")),
+    ] {
+        let answer = peer.modern("tools/call", json!({"name": "fail", key: value})).await;
+        assert_eq!(
+            answer,
+            refused(-32602, &format!("`params.{key}` answers nothing that was asked"))
+        );
+    }
+    assert_eq!(peer.tools.seen(), []);
+}
+
+#[tokio::test]
 async fn a_trace_context_is_passed_on_here_too() {
     let peer = Peer::new(options()).await;
     let context = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";

@@ -7,6 +7,8 @@
 
 mod cancel;
 mod errors;
+mod mcp_fixture;
+mod mcp_suite;
 mod misbehaviour;
 mod prompts;
 mod sdk;
