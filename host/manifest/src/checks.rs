@@ -52,7 +52,7 @@ pub(crate) fn duplicates(duplicates: &[Duplicate]) -> Vec<Problem> {
 
 /// Texts with `${NAME}` in a place where it is not expanded, which a reader of the manifest may not expect.
 pub(crate) fn warnings(root: &Value, places: &Places) -> Vec<Problem> {
-    let tools = items(root, "/tools").map(|(at, tool)| (child(&at, "component"), &tool["component"]));
+    let tools = tool_files(root);
     let grants = items(root, "/capabilities/filesystem")
         .flat_map(|(at, grant)| ["path", "at"].map(|key| (child(&at, key), &grant[key])));
     let literal = tools
@@ -72,6 +72,14 @@ fn items<'a>(root: &'a Value, list: &'a str) -> impl Iterator<Item = (String, &'
     values
         .enumerate()
         .map(move |(index, item)| (format!("{list}/{index}"), item))
+}
+
+/// The files of the tools, and the script, by place.
+fn tool_files(root: &Value) -> impl Iterator<Item = (String, &Value)> {
+    let tools = items(root, "/tools");
+    tools
+        .flat_map(|(at, tool)| ["component", "skill"].map(|key| (child(&at, key), &tool[key])))
+        .chain([("/script".to_owned(), &root["script"])])
 }
 
 struct Checks<'a> {
@@ -116,7 +124,7 @@ impl Checks<'_> {
     }
 
     fn paths(&mut self, root: &Value) {
-        let tools = items(root, "/tools").map(|(at, item)| (child(&at, "component"), &item["component"]));
+        let tools = tool_files(root);
         let grants = items(root, "/capabilities/filesystem").map(|(at, item)| (child(&at, "path"), &item["path"]));
         let mut paths: Vec<_> = tools.chain(grants).collect();
         let prompt = |at: String, block: &Value| {

@@ -31,7 +31,8 @@ mod words;
 pub use load::{FILE_NAME, Options, load, parse};
 pub use loaded::{Chosen, Loaded};
 pub use manifest::{
-    Block, CallLimits, Capture, Context, DirectoryGrant, EnvGrant, Grants, Inference, Manifest, Mode, ToolEntry, Trace,
+    Block, CallLimits, Capture, CommandInput, Context, DirectoryGrant, EnvGrant, Grants, Inference, Manifest, Mode,
+    ToolEntry, ToolFile, Trace,
 };
 pub use overrides::Override;
 pub use report::{Origin, Problem, Report};

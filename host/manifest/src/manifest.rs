@@ -1,6 +1,10 @@
 //! The manifest as types. The defaults here are those that the schema documents.
 
-use std::{collections::BTreeMap, fmt, path::PathBuf};
+use std::{
+    collections::BTreeMap,
+    fmt,
+    path::{Path, PathBuf},
+};
 
 use capsule_api::{Annotations, ByteSize, ContextWindow, HumanDuration};
 use serde::Deserialize;
@@ -17,6 +21,8 @@ pub struct Manifest {
     pub version: semver::Version,
     /// What it is for.
     pub description: Option<String>,
+    /// The component of a script capsule: a program that calls the tools, run in place of a model. As written.
+    pub script: Option<PathBuf>,
     /// The tools, in the file's order; names are unique.
     #[serde(default)]
     pub tools: Vec<ToolEntry>,
@@ -37,20 +43,90 @@ pub struct Manifest {
 
 /// One tool.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(try_from = "ToolKeys")]
 #[non_exhaustive]
 pub struct ToolEntry {
-    /// Its name: `[A-Za-z0-9_-]`, 1 to 50 characters.
+    /// Its name: 1 to 100 characters. A skill without one is called as its file, without the extension.
     pub name: String,
-    /// The component, as written; [`crate::Loaded::path`] resolves it.
-    pub component: PathBuf,
+    /// What it is made of.
+    pub file: ToolFile,
     /// For the model; else the component's own.
     pub description: Option<String>,
     /// JSON Schema of the arguments; else the component's own.
     pub input_schema: Option<Value>,
     /// Scheduling hints; else the component's own.
-    #[serde(default, deserialize_with = "annotations")]
     pub annotations: Option<Annotations>,
+}
+
+/// The file of a tool, as written; [`crate::Loaded::path`] resolves it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ToolFile {
+    /// A WebAssembly component.
+    Component {
+        /// Where it is.
+        path: PathBuf,
+        /// How it gets its arguments, where it is a command.
+        input: CommandInput,
+    },
+    /// A text that the model may read.
+    Skill(PathBuf),
+}
+
+impl ToolFile {
+    /// Where it is, as written.
+    pub fn path(&self) -> &Path {
+        match self {
+            Self::Component { path, .. } | Self::Skill(path) => path,
+        }
+    }
+}
+
+/// How a command gets its arguments.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CommandInput {
+    /// As JSON on standard input.
+    #[default]
+    Stdin,
+    /// As options on its command line.
+    Argv,
+}
+
+/// The keys of an entry as they stand.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ToolKeys {
+    name: Option<String>,
+    component: Option<PathBuf>,
+    skill: Option<PathBuf>,
+    input: Option<CommandInput>,
+    description: Option<String>,
+    input_schema: Option<Value>,
+    #[serde(default, deserialize_with = "annotations")]
+    annotations: Option<Annotations>,
+}
+
+impl TryFrom<ToolKeys> for ToolEntry {
+    type Error = &'static str;
+
+    fn try_from(keys: ToolKeys) -> Result<Self, Self::Error> {
+        let file = match (keys.component, keys.skill) {
+            (Some(path), None) => ToolFile::Component {
+                path,
+                input: keys.input.unwrap_or_default(),
+            },
+            (None, Some(path)) => ToolFile::Skill(path),
+            _ => return Err("a tool has either `component` or `skill`"),
+        };
+        let stem = || file.path().file_stem().map(|stem| stem.to_string_lossy().into_owned());
+        Ok(Self {
+            name: keys.name.or_else(stem).ok_or("a tool has a name")?,
+            file,
+            description: keys.description,
+            input_schema: keys.input_schema,
+            annotations: keys.annotations,
+        })
+    }
 }
 
 fn annotations<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Annotations>, D::Error> {

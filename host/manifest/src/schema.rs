@@ -202,6 +202,7 @@ pub(crate) fn base(transports: &[String], default_transport: &str) -> Value {
                 "description": "The capsule's version (semver.org).",
             },
             "description": {"type": "string", "description": "What the capsule is for, in a sentence."},
+            "script": {"type": "string", "minLength": 1, "description": "A component that exports `murmur:capsule/run`: it calls the tools and runs in place of a model. A path from the manifest's directory."},
             "tools": {"type": "array", "default": [], "items": tool(), "description": "The tools that the model may call."},
             "capabilities": capabilities(),
             "inference": inference(transports, default_transport),
@@ -242,19 +243,32 @@ fn context() -> Value {
 fn tool() -> Value {
     json!({
         "type": "object",
-        "required": ["name", "component"],
+        "if": {"required": ["skill"]},
+        "then": {"properties": {"component": false, "input": false, "input_schema": false}},
+        "else": {"required": ["name", "component"]},
         "additionalProperties": false,
         "properties": {
             "name": {
                 "type": "string",
-                "pattern": "^[A-Za-z0-9_-]{1,50}$",
-                "patternErrorMessage": "expected 1 to 50 letters, digits, `_` and `-`",
-                "description": "The tool's name; unique in the capsule.",
+                "pattern": "^[^\\s\\x00-\\x1f\\x7f]([^\\x00-\\x1f\\x7f]{0,98}[^\\s\\x00-\\x1f\\x7f])?$",
+                "patternErrorMessage": "expected 1 to 100 characters, no control characters, no white space around them",
+                "description": "The tool's name; unique in the capsule. The model sees a safe alias where a peer would refuse it. A skill without a name is called as its file.",
             },
             "component": {
                 "type": "string",
                 "minLength": 1,
                 "description": "The WebAssembly component: a path from the manifest's directory.",
+            },
+            "skill": {
+                "type": "string",
+                "minLength": 1,
+                "description": "In place of a component, a text: a tool without input that returns it. A path from the manifest's directory.",
+            },
+            "input": {
+                "type": "string",
+                "enum": ["stdin", "argv"],
+                "default": "stdin",
+                "description": "How a component that is a command gets its arguments: JSON on standard input, or options on its command line.",
             },
             "description": {"type": "string", "description": "What the tool does, for the model. Without it the component's own is taken."},
             "input_schema": {"type": "object", "description": "JSON Schema of the arguments. Without it the component's own is taken."},

@@ -3,6 +3,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
+    time::Duration,
 };
 
 use capsule_api::{Error, Tool, ToolSpec};
@@ -14,7 +15,7 @@ use crate::{
     dispatch::Entry,
     sandbox::{ComponentTool, Made, Prepared, Sandbox},
     skill::Skill,
-    source::ToolSource,
+    source::{FileKind, ToolSource},
 };
 
 /// The longest description, in bytes: the model reads it on every turn.
@@ -24,7 +25,7 @@ const LONGEST_DESCRIPTION: usize = 4096;
 pub(crate) fn names(sources: &[ToolSource]) -> Vec<Error> {
     let mut errors = Vec::new();
     let mut seen = BTreeMap::new();
-    for source in sources {
+    for source in sources.iter().filter(|source| source.kind != FileKind::Script) {
         if !source.has_usable_name() {
             errors.push(source.error(&codes::NAME, "the name cannot be used"));
         }
@@ -56,6 +57,29 @@ pub(crate) fn duplicates(prepared: &[(&ToolSource, Prepared)]) -> Vec<Error> {
         }
     }
     errors
+}
+
+/// Takes the script out of what was prepared.
+pub(crate) fn take_script(
+    prepared: &mut Vec<(&ToolSource, Prepared)>,
+    sandbox: &Arc<Sandbox>,
+) -> Option<Arc<dyn Tool>> {
+    let at = prepared
+        .iter()
+        .position(|(source, _)| source.kind == FileKind::Script)?;
+    let (_, script) = prepared.remove(at);
+    let Made::Program(program) = script.made else {
+        return None;
+    };
+    let spec = ToolSpec {
+        alias: script.name.clone(),
+        name: script.name,
+        description: script.description,
+        input_schema: script.schema.shown,
+        annotations: script.annotations,
+        longest: Duration::MAX,
+    };
+    Some(Arc::new(ComponentTool::new(spec, program, Arc::clone(sandbox))))
 }
 
 /// The tools, with their aliases.

@@ -16,6 +16,8 @@ pub enum FileKind {
     Component,
     /// A text that the model may read: a tool without input, whose call returns it.
     Skill,
+    /// A component that is the capsule's program: no tool, and in no catalogue.
+    Script,
 }
 
 /// How a command gets its arguments.
@@ -69,10 +71,22 @@ impl ToolSource {
         }
     }
 
+    /// The program of a script capsule.
+    pub fn script(component: impl Into<PathBuf>) -> Self {
+        Self {
+            kind: FileKind::Script,
+            ..Self::new("script", component)
+        }
+    }
+
     /// An error about this tool: names it and its file.
     pub(crate) fn error(&self, code: &'static Code, what: impl std::fmt::Display) -> Error {
         let file = self.component.display();
-        Error::new(code, format!("tool `{}` ({file}): {what}", self.name))
+        let who = match self.kind {
+            FileKind::Script => format!("the script ({file})"),
+            _ => format!("tool `{}` ({file})", self.name),
+        };
+        Error::new(code, format!("{who}: {what}"))
             .with("tool", self.name.clone())
             .with("file", file.to_string())
     }

@@ -65,6 +65,7 @@ impl fmt::Debug for Options {
 pub struct Toolbox {
     tools: Arc<Tools>,
     sandbox: Option<Arc<Sandbox>>,
+    script: Option<Arc<dyn Tool>>,
     warnings: Vec<Warning>,
 }
 
@@ -101,6 +102,7 @@ impl Toolbox {
             return Ok(Self {
                 tools: Arc::new(tools(Vec::new(), Arc::clone(&options.clock))),
                 sandbox: None,
+                script: None,
                 warnings,
             });
         }
@@ -123,6 +125,7 @@ impl Toolbox {
                 Err(error) => errors.push(error),
             }
         }
+        let script = catalogue::take_script(&mut prepared, &sandbox);
         errors.extend(catalogue::duplicates(&prepared));
         if !errors.is_empty() {
             return Err(errors);
@@ -131,6 +134,7 @@ impl Toolbox {
         Ok(Self {
             tools: Arc::new(tools(entries, Arc::clone(&options.clock))),
             sandbox: Some(sandbox),
+            script,
             warnings,
         })
     }
@@ -138,6 +142,12 @@ impl Toolbox {
     /// What the model is offered, in the order of the sources.
     pub fn catalogue(&self) -> &Arc<Catalogue> {
         &self.tools.catalogue
+    }
+
+    /// The program of a script capsule, if one of the sources is it. Its context's `tools` is a dispatch of this toolbox; no deadline of a
+    /// call holds for it.
+    pub fn script(&self) -> Option<Arc<dyn Tool>> {
+        self.script.clone()
     }
 
     /// What was survived while the tools were loaded.

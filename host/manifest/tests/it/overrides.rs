@@ -26,7 +26,7 @@ fn a_value_of_a_flag_replaces_the_files() {
         },
     )
     .unwrap();
-    assert_eq!(loaded.manifest.tools[0].component.to_str(), Some("b.wasm"));
+    assert_eq!(loaded.manifest.tools[0].file.path().to_str(), Some("b.wasm"));
     let chosen = loaded.settings(&Made).unwrap();
     assert_eq!(
         (chosen.limits.requests, &chosen.settings.raw()["address"]),

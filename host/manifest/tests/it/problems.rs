@@ -180,13 +180,12 @@ fn an_unknown_key_is_told_where_it_belongs() {
 #[test]
 fn keys_of_features_to_come_are_unknown() {
     for line in [
-        "context: {}",
         "lifecycle: {}",
         "network: {}",
         "exports: {}",
         "streaming: {}",
         "capabilities: {network: {}}",
-        "tools: [{skill: a.md}]",
+        "tools: [{mcp: {}}]",
     ] {
         let lines = complaints(&format!("{HEAD}inference: {{address: x}}\n{line}\n"));
         assert!(lines.iter().any(|line| line.contains("unknown key `")), "{lines:#?}");

@@ -3,7 +3,7 @@
 use std::{fs, path::PathBuf, time::Duration};
 
 use capsule_api::{Annotations, ByteSize, ContextWindow, HumanDuration, Limits};
-use capsule_manifest::{CallLimits, Capture, EnvSecrets, Mode, Options};
+use capsule_manifest::{CallLimits, Capture, CommandInput, EnvSecrets, Loaded, Mode, Options, ToolFile};
 use serde_json::json;
 
 use crate::{HEAD, Made, capsule, complaints_with, options, read, read_with};
@@ -53,7 +53,7 @@ fn a_whole_manifest_is_read() {
     );
     let tool = &manifest.tools[0];
     assert_eq!(
-        (tool.name.as_str(), tool.component.as_path()),
+        (tool.name.as_str(), tool.file.path()),
         ("Stamp_1", "tools/stamp.wasm".as_ref())
     );
     assert_eq!(
@@ -243,6 +243,56 @@ fn a_loaded_manifest_shows_no_value_that_may_be_secret() {
         format!("{HEAD}inference: {{address: x, stamp: sksecret-1, transports: {{post: {{stamp: sksecret-2}}}}}}\n");
     let shown = format!("{:?}", read(&text).unwrap());
     assert!(!shown.contains("sksecret") && shown.contains("stamp"), "{shown}");
+}
+
+#[test]
+fn a_tool_is_a_component_or_a_skill() {
+    let tools = |entries: &str| format!("{HEAD}inference: {{address: x}}\ntools: [{entries}]\n");
+    let loaded = read(&tools(
+        "{name: 'fs.read/file', component: a.wasm, input: argv}, {skill: skills/house-style.md}, {name: b, skill: c.md}",
+    ))
+    .unwrap();
+    let tools_of = |loaded: &Loaded| {
+        let tools = loaded.manifest.tools.iter();
+        tools
+            .map(|tool| (tool.name.clone(), tool.file.clone()))
+            .collect::<Vec<_>>()
+    };
+    let (path, input) = ("a.wasm".into(), CommandInput::Argv);
+    assert_eq!(
+        tools_of(&loaded),
+        [
+            ("fs.read/file".to_owned(), ToolFile::Component { path, input }),
+            (
+                "house-style".to_owned(),
+                ToolFile::Skill("skills/house-style.md".into())
+            ),
+            ("b".to_owned(), ToolFile::Skill("c.md".into())),
+        ]
+    );
+    for (entry, wanted) in [
+        ("{component: a.wasm}", "the key `name` is missing"),
+        ("{name: a}", "the key `component` is missing"),
+        ("{skill: a.md, component: a.wasm}", "this key is not allowed here"),
+        ("{skill: a.md, input_schema: {}}", "this key is not allowed here"),
+        ("{name: a, skill: ../a.md}", "the path leaves the manifest's directory"),
+        ("{name: ' a', component: a.wasm}", "expected 1 to 100 characters"),
+        ("{name: '', component: a.wasm}", "expected 1 to 100 characters"),
+    ] {
+        let report = read(&tools(entry)).unwrap_err().to_string();
+        assert!(report.contains(wanted), "{entry}: {report}");
+    }
+}
+
+#[test]
+fn a_script_is_named_by_its_component() {
+    let loaded = read(&format!(
+        "{HEAD}script: run.wasm\ntools: [{{name: a, component: a.wasm}}]\n"
+    ))
+    .unwrap();
+    assert_eq!(loaded.manifest.script, Some("run.wasm".into()));
+    let report = read(&format!("{HEAD}script: ../run.wasm\n")).unwrap_err().to_string();
+    assert!(report.contains("the path leaves the manifest's directory"), "{report}");
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use async_trait::async_trait;
 use capsule_api::{CancelReason, Clock, Tool, ToolContext, ToolReply, ToolSpec};
 use serde_json::Value;
-use tokio::sync::{OwnedSemaphorePermit, watch};
+use tokio::sync::{AcquireError, OwnedSemaphorePermit, watch};
 use wasmtime::{Store, component::ResourceTable};
 use wasmtime_wasi::{FsPerms, WasiCtx, WasiCtxBuilder, p2::pipe::MemoryInputPipe};
 use wasmtime_wasi_http::WasiHttpCtx;
@@ -52,13 +52,20 @@ impl Tool for ComponentTool {
 }
 
 impl ComponentTool {
+    async fn place(&self, depth: u32) -> Result<OwnedSemaphorePermit, AcquireError> {
+        match self.program.is_script() {
+            true => self.sandbox.places.take_for_script().await,
+            false => self.sandbox.places.take(depth).await,
+        }
+    }
+
     /// Runs the guest until it returns, or until a cancel or the deadline ends it.
     async fn supervise(&self, arguments: Value, context: ToolContext, record: &Arc<CallRecord>) -> Ended {
         let cancel = context.cancel.clone();
         let place = tokio::select! {
             biased;
             reason = cancel.cancelled() => return Ended::Cancelled(reason),
-            place = self.sandbox.places.take(context.depth) => place,
+            place = self.place(context.depth) => place,
         };
         // They are never closed; if they were, the sandbox would be gone.
         let Ok(place) = place else {
@@ -76,7 +83,10 @@ impl ComponentTool {
         };
         let waiting = record.waiting();
         let work = self.sandbox.runtime.run(Box::pin(guest.run(arguments, place)));
-        let limit = self.sandbox.grants.limits.deadline;
+        let limit = match self.program.is_script() {
+            true => Duration::MAX,
+            false => self.sandbox.grants.limits.deadline,
+        };
         tokio::select! {
             biased;
             ended = work => match ended {

@@ -22,6 +22,7 @@ const SCRIPT: &str = "murmur:capsule/run@0.1.0";
 pub(super) enum Kind {
     Tool,
     Command(ComponentExportIndex),
+    Script(ComponentExportIndex),
     Functions(Vec<Exported>),
 }
 
@@ -59,9 +60,9 @@ pub(super) fn kind(source: &ToolSource, component: &Component) -> Result<Kind, E
     if let Some(run) = command.and_then(|run| component.get_export_index(Some(&run), "run")) {
         return Ok(Kind::Command(run));
     }
-    if exports.get_export(engine, SCRIPT).is_some() {
-        let what = "it is a script: it runs as a whole capsule, named by the manifest's `script`, and not as a tool";
-        return Err(source.error(&codes::EXPORT, what));
+    let script = component.get_export_index(None, SCRIPT);
+    if let Some(run) = script.and_then(|script| component.get_export_index(Some(&script), "run")) {
+        return Ok(Kind::Script(run));
     }
     let functions = functions(source, component)?;
     if functions.is_empty() {

@@ -27,15 +27,23 @@ impl Places {
 
     /// Waits for a place at this depth. Dropping the future leaves the queue.
     pub(super) async fn take(&self, depth: u32) -> Result<OwnedSemaphorePermit, AcquireError> {
-        let deepest = self.0.len() - 1;
-        let depth = usize::try_from(depth).unwrap_or(deepest).min(deepest);
-        Arc::clone(&self.0[depth]).acquire_owned().await
+        self.at(depth.min(DEEPEST - 1)).await
+    }
+
+    /// Waits for the place of the script.
+    pub(super) async fn take_for_script(&self) -> Result<OwnedSemaphorePermit, AcquireError> {
+        self.at(DEEPEST).await
+    }
+
+    async fn at(&self, index: u32) -> Result<OwnedSemaphorePermit, AcquireError> {
+        let last = self.0.len() - 1;
+        let index = usize::try_from(index).unwrap_or(last).min(last);
+        Arc::clone(&self.0[index]).acquire_owned().await
     }
 }
 
+/// By depth; the last one is the script's, which is inside no call and around all.
 fn counts(calls: u32) -> impl Iterator<Item = u32> {
-    (0..DEEPEST).map(move |depth| match depth {
-        0 => calls,
-        _ => calls.div_ceil(NESTED_SHARE),
-    })
+    let nested = (1..DEEPEST).map(move |_| calls.div_ceil(NESTED_SHARE));
+    std::iter::once(calls).chain(nested).chain([1])
 }

@@ -21,7 +21,7 @@ use super::{
     exports::{self, Exported, Kind as Exports},
     host::Guest,
     linker,
-    program::{Command, Function, Program},
+    program::{Command, Function, Program, Script},
 };
 use crate::{
     Warning, codes,
@@ -119,7 +119,20 @@ fn prepare(
     let (component, bench) = component(sandbox, source, &bytes, cache, say)?;
     let pre = linker::bind(&bench.linker, source, &component)?;
     let entry = Entry { source, section, pre };
-    match exports::kind(source, &component)? {
+    let kind = exports::kind(source, &component)?;
+    let wanted = source.kind == FileKind::Script;
+    if wanted != matches!(kind, Exports::Script(_)) {
+        let what = match wanted {
+            true => "it does not export `murmur:capsule/run@0.1.0`, as a script does",
+            false => "it is a script: it runs as a whole capsule, named by the manifest's `script`, and not as a tool",
+        };
+        return Err(source.error(&codes::EXPORT, what));
+    }
+    match kind {
+        Exports::Script(run) => {
+            let pre = entry.pre.clone();
+            Ok(vec![entry.only(schema, Program::Script(Script { pre, run }))])
+        }
         Exports::Tool => {
             let program = Program::Tool(linker::as_tool(source, entry.pre.clone())?);
             Ok(vec![entry.only(schema, program)])

@@ -14,5 +14,6 @@ mod load;
 mod on_demand;
 mod prebuilt;
 mod registry;
+mod scripts;
 mod skills;
 mod support;

@@ -2,6 +2,7 @@
 
 mod command;
 mod function;
+mod script;
 
 use serde_json::Value;
 use wasmtime::{Engine, Store, component::Val};
@@ -9,6 +10,7 @@ use wasmtime::{Engine, Store, component::Val};
 use super::host::{Guest, Status, ToolInput, ToolResult, ToolWorldPre};
 pub(super) use command::Command;
 pub(super) use function::{BadArguments, Function};
+pub(super) use script::Script;
 
 /// Something that a call can run.
 #[derive(Clone)]
@@ -19,6 +21,8 @@ pub(crate) enum Program {
     Function(Function),
     /// `wasi:cli/run`.
     Command(Command),
+    /// `murmur:capsule/run`.
+    Script(Script),
 }
 
 impl Program {
@@ -28,7 +32,13 @@ impl Program {
             Self::Tool(pre) => pre.engine(),
             Self::Function(function) => function.engine(),
             Self::Command(command) => command.engine(),
+            Self::Script(script) => script.engine(),
         }
+    }
+
+    /// Whether it is a whole capsule: then it is no call of a model's, and no deadline of a call holds for it.
+    pub(super) fn is_script(&self) -> bool {
+        matches!(self, Self::Script(_))
     }
 
     /// The command, if it is one: it gets its arguments with the store.
@@ -52,6 +62,7 @@ impl Program {
             }
             Self::Function(function) => function.run(store, arguments).await,
             Self::Command(command) => command.run(store).await,
+            Self::Script(script) => script.run(store).await,
         }
     }
 }
