@@ -8,6 +8,7 @@
 mod cancel;
 mod errors;
 mod mcp_fixture;
+mod mcp_generations;
 mod mcp_suite;
 mod misbehaviour;
 mod prompts;
