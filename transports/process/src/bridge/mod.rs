@@ -5,7 +5,8 @@ mod slot;
 use std::{fmt, sync::Arc, time::Duration};
 
 use capsule_api::{Catalogue, Clock, Error, Secret, TurnIo};
-use capsule_mcp::{McpService, Options};
+use capsule_mcp::{Listed, McpService, Options};
+use tokio::sync::watch;
 
 pub use slot::{AttachedTurn, SlotDispatch};
 
@@ -17,6 +18,7 @@ use crate::codes;
 pub struct Bridge {
     slot: Arc<SlotDispatch>,
     token: Secret,
+    listed: watch::Receiver<Option<Listed>>,
     server: capsule_mcp::Server,
 }
 
@@ -28,13 +30,18 @@ impl Bridge {
     pub async fn start(catalogue: Arc<Catalogue>, options: Options, clock: Arc<dyn Clock>) -> Result<Self, Error> {
         let slot = Arc::new(SlotDispatch::new(catalogue, clock.clone()));
         let service = McpService::new(slot.clone(), clock.clone(), options);
-        let token = new_token();
+        let (token, listed) = (new_token(), service.listed());
         let server = capsule_mcp::serve(service, token.clone(), clock).await;
         let server = server.map_err(|error| {
             let message = format!("the tool bridge could not start: {}", error.message);
             Error::new(&codes::BRIDGE_BIND, message).caused_by(error)
         })?;
-        Ok(Self { slot, token, server })
+        Ok(Self {
+            slot,
+            token,
+            listed,
+            server,
+        })
     }
 
     /// The server's URL.
@@ -45,6 +52,13 @@ impl Bridge {
     /// The token: for the environment of the one child, nowhere else.
     pub fn token(&self) -> &Secret {
         &self.token
+    }
+
+    /// Tells which tools a client was last told; `None` until one has asked. A clone of it has seen what was told so far.
+    pub fn listed(&self) -> watch::Receiver<Option<Listed>> {
+        let mut listed = self.listed.clone();
+        listed.mark_unchanged();
+        listed
     }
 
     /// Lets calls through to a turn until the guard is finished or dropped.

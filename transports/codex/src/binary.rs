@@ -1,0 +1,273 @@
+//! Asks the CLI what it is and what it knows, once per binary.
+
+use std::{
+    collections::{BTreeSet, HashMap},
+    path::{Path, PathBuf},
+    sync::{Mutex, OnceLock, PoisonError},
+    time::Duration,
+};
+
+use capsule_api::{Clock, Error, Settings, timeout};
+use capsule_transport_process::{Child, Exit, Line, Program, RunDir};
+use semver::Version;
+
+use crate::{
+    codes, command,
+    locate::{Identity, locate},
+};
+
+/// The oldest version whose containment was seen to hold.
+pub(crate) const OLDEST: Version = Version::new(0, 171, 0);
+/// The newest version that was tested.
+pub(crate) const NEWEST_TESTED: Version = Version::new(0, 171, 0);
+
+/// How long each question may take.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// Lines of an answer that are read; the list of features has some two hundred.
+const MOST_LINES: usize = 2000;
+
+/// A CLI that may be run.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Binary {
+    pub(crate) path: PathBuf,
+    pub(crate) version: Version,
+    /// Features that this binary knows and a run turns off.
+    pub(crate) denied: Vec<String>,
+}
+
+/// What a binary says about itself.
+#[derive(Clone, Debug, PartialEq)]
+struct About {
+    version: Version,
+    features: BTreeSet<String>,
+    app_server: bool,
+}
+
+impl Binary {
+    /// Finds the command, and refuses what is too old or cannot be contained.
+    pub(crate) async fn find(command: &str, settings: &Settings, clock: &dyn Clock) -> Result<Self, Error> {
+        let named = if command.contains('/') {
+            Some(settings.path("command", Path::new(command))?)
+        } else {
+            None
+        };
+        let command = command.to_owned();
+        let located = tokio::task::spawn_blocking(move || locate(&command, named)).await;
+        let identity = located.expect("looking for a file does not panic")?;
+        let about = about(&identity, clock).await?;
+        judge(identity.path, &about)
+    }
+
+    /// A remark for people, where the version is newer than those tested.
+    pub(crate) fn untested(&self) -> Option<String> {
+        (self.version > NEWEST_TESTED).then(|| {
+            format!(
+                "the CLI is version {}; the newest that was tested is {NEWEST_TESTED}",
+                self.version
+            )
+        })
+    }
+}
+
+/// Whether a program, by what it prints for `--version` or else by its name, is this CLI.
+pub(crate) fn recognises(path: &Path, version: Option<&str>) -> bool {
+    match version {
+        Some(text) => parse(text).is_some(),
+        None => path.file_stem().is_some_and(|name| name == "codex"),
+    }
+}
+
+/// `codex-cli 0.171.0`.
+fn parse(text: &str) -> Option<Version> {
+    let (name, version) = text.trim().split_once(' ')?;
+    (name == "codex-cli").then(|| Version::parse(version).ok())?
+}
+
+/// Fails closed: what is needed for containment must be known to the binary.
+fn judge(path: PathBuf, about: &About) -> Result<Binary, Error> {
+    let version = &about.version;
+    let named = |code, what: String| {
+        Err(Error::new(
+            code,
+            format!("{} is version {version}; {what}", path.display()),
+        ))
+    };
+    if *version < OLDEST {
+        return named(&codes::TOO_OLD, format!("the oldest that is run is {OLDEST}"));
+    }
+    for feature in command::MUST_BE_DENIED {
+        if !about.features.contains(*feature) {
+            return named(&codes::CONTAINMENT, format!("it does not know the feature `{feature}`"));
+        }
+    }
+    if !about.app_server {
+        return named(&codes::NO_APP_SERVER, "it has no app-server".to_owned());
+    }
+    let denied = command::DENIED.iter().filter(|name| about.features.contains(**name));
+    Ok(Binary {
+        denied: denied.map(|name| (*name).to_owned()).collect(),
+        version: about.version.clone(),
+        path,
+    })
+}
+
+async fn about(identity: &Identity, clock: &dyn Clock) -> Result<About, Error> {
+    static KNOWN: OnceLock<Mutex<HashMap<Identity, About>>> = OnceLock::new();
+    let known = || {
+        let known = KNOWN.get_or_init(Mutex::default);
+        known.lock().unwrap_or_else(PoisonError::into_inner)
+    };
+    if let Some(about) = known().get(identity) {
+        return Ok(about.clone());
+    }
+    let place = tempfile::tempdir().map_err(|error| unreadable(&identity.path, &error.to_string()))?;
+    let run = RunDir::create(place.path(), "codex")?;
+    let version = ask(&identity.path, &run, &["--version"], clock).await?;
+    let text = version.lines.first().map_or(version.stderr.as_str(), String::as_str);
+    let Some(version) = parse(text) else {
+        let shown: String = text.chars().take(200).collect();
+        return Err(unreadable(&identity.path, &format!("it says {shown:?}")));
+    };
+    // Before the other questions, so that a version that cannot answer them is still named as what it is.
+    let mut about = About {
+        version,
+        features: BTreeSet::new(),
+        app_server: false,
+    };
+    if about.version >= OLDEST {
+        let listed = ask(&identity.path, &run, &["features", "list"], clock).await?;
+        about.features = features(&listed.lines);
+        let help = ask(&identity.path, &run, &["app-server", "--help"], clock).await?;
+        about.app_server = help.exit.is_some_and(|exit| exit.code == Some(0)) && mentions(&help.lines, "--stdio");
+    }
+    known().insert(identity.clone(), about.clone());
+    Ok(about)
+}
+
+/// Names in the first column. A feature that was removed has no effect, so naming it does no harm.
+fn features(lines: &[String]) -> BTreeSet<String> {
+    let names = lines.iter().filter_map(|line| line.split_whitespace().next());
+    names.map(str::to_owned).collect()
+}
+
+fn mentions(lines: &[String], flag: &str) -> bool {
+    lines
+        .iter()
+        .any(|line| line.split_whitespace().any(|word| word == flag))
+}
+
+/// An answer.
+struct Said {
+    lines: Vec<String>,
+    stderr: String,
+    exit: Option<Exit>,
+}
+
+async fn ask(path: &Path, run: &RunDir, args: &[&str], clock: &dyn Clock) -> Result<Said, Error> {
+    let program = command::environment(Program::new(path, run.work()).args(args), run, &run.config());
+    let mut child = Child::spawn(program).await?;
+    child.close_input();
+    let mut lines = Vec::new();
+    let answer = timeout(clock, PATIENCE, async {
+        while let Some(line) = child.next_line(clock).await? {
+            if let Line::Text { text, .. } = line
+                && lines.len() < MOST_LINES
+            {
+                lines.push(text);
+            }
+        }
+        std::io::Result::Ok(child.exited().await)
+    });
+    let answer = answer.await;
+    let exit = child.stop(clock, &[]).await;
+    match answer {
+        Ok(Ok(exit)) => Ok(Said {
+            lines,
+            stderr: child.stderr_tail(clock).await,
+            exit: Some(exit),
+        }),
+        Ok(Err(error)) => Err(unreadable(path, &format!("{}: {error}", args.join(" ")))),
+        Err(_) if !lines.is_empty() => Ok(Said {
+            lines,
+            stderr: String::new(),
+            exit,
+        }),
+        Err(_) => Err(unreadable(path, "it did not answer within 20 s")),
+    }
+}
+
+fn unreadable(path: &Path, why: &str) -> Error {
+    Error::new(&codes::VERSION_UNREADABLE, format!("{}: {why}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn about_with(version: &str, features: &[&str], app_server: bool) -> About {
+        About {
+            version: version.parse().unwrap(),
+            features: features.iter().map(|name| (*name).to_owned()).collect(),
+            app_server,
+        }
+    }
+
+    #[test]
+    fn the_version_line_is_read_and_nothing_like_it() {
+        assert_eq!(parse("codex-cli 0.171.0\n"), Some(Version::new(0, 171, 0)));
+        for other in ["0.171.0", "2.1.332 (Claude Code)", "codex 0.171.0", ""] {
+            assert_eq!(parse(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn a_program_is_recognised_by_its_version_before_its_name() {
+        assert!(recognises(Path::new("/opt/x"), Some("codex-cli 0.171.0")));
+        assert!(!recognises(Path::new("/opt/codex"), Some("2.1.332 (Claude Code)")));
+        assert!(recognises(Path::new("/opt/codex"), None));
+    }
+
+    #[test]
+    fn p_18_a_binary_whose_shell_cannot_be_turned_off_is_refused() {
+        let path = || PathBuf::from("/opt/codex");
+        let table = [
+            (
+                about_with("0.170.9", &["shell_tool", "unified_exec"], true),
+                "codex-too-old",
+            ),
+            (about_with("0.171.0", &["unified_exec"], true), "codex-containment"),
+            (about_with("0.171.0", &["shell_tool"], true), "codex-containment"),
+            (
+                about_with("0.171.0", &["shell_tool", "unified_exec"], false),
+                "codex-no-app-server",
+            ),
+        ];
+        for (about, code) in table {
+            let error = judge(path(), &about).unwrap_err();
+            assert_eq!(error.code, code);
+            assert!(
+                error.message.contains(&about.version.to_string()),
+                "the version is named: {}",
+                error.message
+            );
+        }
+    }
+
+    #[test]
+    fn p_18_only_what_the_binary_knows_is_turned_off() {
+        let about = about_with("0.172.0", &["shell_tool", "unified_exec", "hooks", "new_thing"], true);
+        let binary = judge("/opt/codex".into(), &about).unwrap();
+        assert_eq!(binary.denied, ["shell_tool", "unified_exec", "hooks"]);
+        assert_eq!(
+            binary.untested().unwrap(),
+            "the CLI is version 0.172.0; the newest that was tested is 0.171.0"
+        );
+    }
+
+    #[test]
+    fn the_list_of_features_is_its_first_column() {
+        let lines = ["shell_tool      stable             true", "", "undo   removed   false"].map(str::to_owned);
+        let names: Vec<_> = features(&lines).into_iter().collect();
+        assert_eq!(names, ["shell_tool", "undo"]);
+    }
+}

@@ -1,0 +1,141 @@
+use std::{os::unix::fs::PermissionsExt, sync::Arc};
+
+use capsule_api::{Annotations, Catalogue, ContextWindow, Limits, ToolSpec};
+
+use super::*;
+
+fn spec(dir: &Path, longest: &[u64]) -> ConversationSpec {
+    let tool = |seconds: &u64| ToolSpec {
+        name: format!("tool {seconds}"),
+        alias: format!("tool_{seconds}"),
+        description: String::new(),
+        input_schema: json!({"type": "object"}),
+        annotations: Annotations::default(),
+        longest: Duration::from_secs(*seconds),
+    };
+    ConversationSpec {
+        context: "test".into(),
+        model: Some("a-model".into()),
+        system_prompt: "THE SYSTEM PROMPT".into(),
+        catalogue: Arc::new(Catalogue {
+            tools: longest.iter().map(tool).collect(),
+        }),
+        limits: Limits::default(),
+        resume: None,
+        run_dir: dir.to_owned(),
+        state_dir: None,
+    }
+}
+
+fn config(more: Value) -> Config {
+    let mut values = json!({"api_key": "sk-secret"});
+    for (key, value) in more.as_object().unwrap() {
+        values[key] = value.clone();
+    }
+    serde_json::from_value(values).unwrap()
+}
+
+fn args(spec: &ConversationSpec, config: &Config) -> Vec<String> {
+    let dir = RunDir::create(&spec.run_dir, "run").unwrap();
+    let binary = Binary {
+        path: "/opt/codex".into(),
+        version: semver::Version::new(0, 171, 0),
+        denied: vec!["shell_tool".into(), "unified_exec".into()],
+    };
+    let run = Run {
+        binary: &binary,
+        config,
+        spec,
+        dir: &dir,
+        catalogue: Path::new("/run/models.json"),
+        bridge: None,
+    };
+    let shown = format!("{:?}", run.program());
+    assert!(
+        !shown.contains("sk-secret") && !shown.contains("THE SYSTEM PROMPT"),
+        "{shown}"
+    );
+    run.args()
+}
+
+#[test]
+fn the_arguments_are_these_and_no_others() {
+    let dir = tempfile::tempdir().unwrap();
+    let wanted = r#"app-server --stdio --strict-config --disable shell_tool --disable unified_exec
+        -c approval_policy="never" -c sandbox_mode="read-only" -c web_search="disabled"
+        -c analytics.enabled=false -c feedback.enabled=false -c check_for_update_on_startup=false
+        -c history.persistence="none" -c project_doc_max_bytes=0
+        -c skills.include_instructions=false -c skills.bundled.enabled=false
+        -c include_environment_context=false -c include_permissions_instructions=false
+        -c include_apps_instructions=false -c allow_login_shell=false -c shell_environment_policy.inherit="none"
+        -c model_provider="capsule" -c model_catalog_json="/run/models.json" -c tool_output_token_limit=125000
+        -c model_providers.capsule.name="capsule" -c model_providers.capsule.base_url="https://api.openai.com/v1"
+        -c model_providers.capsule.wire_api="responses" -c model_providers.capsule.env_key="CAPSULE_MODEL_KEY"
+        -c model_providers.capsule.request_max_retries=0 -c model_providers.capsule.stream_max_retries=3
+        -c model_providers.capsule.stream_idle_timeout_ms=600000"#;
+    let wanted: Vec<_> = wanted.split_whitespace().collect();
+    assert_eq!(args(&spec(dir.path(), &[]), &config(json!({}))), wanted);
+}
+
+#[tokio::test]
+async fn m_03_the_clis_limit_on_a_call_is_longer_than_the_longest_tools_own() {
+    let dir = tempfile::tempdir().unwrap();
+    let spec = spec(dir.path(), &[30, 75, 60]);
+    let run = RunDir::create(dir.path(), "run").unwrap();
+    let clock = Arc::new(capsule_api::SystemClock);
+    let options = capsule_transport_process::BridgeOptions::new("capsule", "1");
+    let bridge = Bridge::start(spec.catalogue.clone(), options, clock).await.unwrap();
+    let binary = Binary {
+        path: "/opt/codex".into(),
+        version: semver::Version::new(0, 171, 0),
+        denied: Vec::new(),
+    };
+    let run = Run {
+        binary: &binary,
+        config: &config(json!({})),
+        spec: &spec,
+        dir: &run,
+        catalogue: Path::new("/run/models.json"),
+        bridge: Some(&bridge),
+    };
+    let args = run.args();
+    let server = |key: &str| {
+        let start = format!("mcp_servers.capsule.{key}=");
+        args.iter().find_map(|arg| arg.strip_prefix(&start)).map(str::to_owned)
+    };
+    assert_eq!(server("tool_timeout_sec").as_deref(), Some("135"));
+    assert_eq!(server("required").as_deref(), Some("true"));
+    assert_eq!(server("default_tools_approval_mode").as_deref(), Some("\"approve\""));
+    assert_eq!(server("bearer_token_env_var").as_deref(), Some("\"CAPSULE_MCP_TOKEN\""));
+    let token = bridge.token().expose();
+    assert!(!args.iter().any(|arg| arg.contains(token)), "the token is no argument");
+    bridge.close(Duration::ZERO).await;
+}
+
+#[test]
+fn the_model_is_offered_its_tools_directly_unless_code_mode_is_asked_for() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut spec = spec(dir.path(), &[]);
+    spec.limits.context = Some(ContextWindow {
+        max_tokens: 1000,
+        threshold_permille: 850,
+    });
+    for (code_mode, tool_mode) in [(false, Value::Null), (true, json!("code_mode_only"))] {
+        let run = RunDir::create(dir.path(), "run").unwrap();
+        let config = config(json!({"code_mode": code_mode}));
+        let path = write_catalogue(&run, &spec, "a-model", &config).unwrap();
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        let written: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+        let model = &written["models"][0];
+        assert_eq!(
+            (
+                &model["slug"],
+                &model["shell_type"],
+                &model["tool_mode"],
+                &model["context_window"]
+            ),
+            (&json!("a-model"), &json!("disabled"), &tool_mode, &json!(1000))
+        );
+        assert!(args(&spec, &config).contains(&"model_auto_compact_token_limit=850".to_owned()));
+    }
+}
