@@ -37,7 +37,7 @@ mod wire;
 
 pub use fault::{Answer, AnswerBody, ApiError, Close, Fault, Position};
 pub use gate::Gate;
-pub use program::{claude, program, python};
+pub use program::{claude, codex, program, python};
 pub use provider::{MAX_BODY_BYTES, MAX_CONNECTIONS, MAX_RECORDED_BYTES, MAX_REQUESTS, Provider};
 pub use record::{Outcome, RecordedRequest};
 pub use reply::{Block, Call, Chunking, Pieces, Quirk, RawEvent, Reply, Usage};

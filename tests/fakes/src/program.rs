@@ -38,6 +38,15 @@ pub fn claude() -> Option<PathBuf> {
     )
 }
 
+/// The pinned `codex` CLI.
+pub fn codex() -> Option<PathBuf> {
+    program(
+        "CAPSULE_TEST_CODEX",
+        "codex/node_modules/@openai/codex-linux-x64/vendor/x86_64-unknown-linux-musl/bin/codex",
+        "tests/oracles/install-clis.sh .tools",
+    )
+}
+
 /// A Python that has the official SDK.
 pub fn python() -> Option<PathBuf> {
     program(
