@@ -26,25 +26,23 @@ pub(crate) fn codes() -> Result<Vec<(String, &'static Code)>, Error> {
         ("session", capsule_session::codes::ALL),
         ("network", capsule_net::codes::ALL),
     ];
-    let mut all = Vec::new();
+    let mut all: Vec<(String, &'static Code)> = Vec::new();
+    let mut add = |owner: String, codes: &[&'static Code]| {
+        for code in codes {
+            // Plugins of one crate, or on one library, share codes; the first owner has the row.
+            if !all.iter().any(|(_, known)| known == code) {
+                all.push((owner.clone(), code));
+            }
+        }
+    };
     for (owner, codes) in own {
-        all.extend(codes.iter().map(|code| (owner.to_owned(), *code)));
+        add(owner.to_owned(), codes);
     }
     for transport in transports()?.iter() {
-        all.extend(
-            transport
-                .codes
-                .iter()
-                .map(|code| (format!("transport {}", transport.name), *code)),
-        );
+        add(format!("transport {}", transport.name), transport.codes);
     }
     for driver in drivers()?.iter() {
-        all.extend(
-            driver
-                .codes
-                .iter()
-                .map(|code| (format!("driver {}", driver.name), *code)),
-        );
+        add(format!("driver {}", driver.name), driver.codes);
     }
     Ok(all)
 }

@@ -105,7 +105,7 @@ fn whatever_the_host_can_record_fits_the_schema_and_every_kind_is_described() {
 /// An entry of every sort.
 fn everything() -> Vec<What> {
     let mut all = vec![run_start(), What::State(TaskState::Working)];
-    all.extend(model().into_iter().map(What::Model));
+    all.extend(model().into_iter().chain(model_calls()).map(What::Model));
     all.extend(ran().into_iter().map(What::Run));
     all.extend(ends());
     all
@@ -129,7 +129,7 @@ fn run_start() -> What {
 }
 
 fn model() -> Vec<Event> {
-    let (block, call, kind) = (BlockId(1), || CallId::new("c1"), BlockKind::Thinking);
+    let (block, kind) = (BlockId(1), BlockKind::Thinking);
     let usage = Usage {
         input: 1,
         output: 2,
@@ -166,20 +166,6 @@ fn model() -> Vec<Event> {
             text: "a".into(),
         },
         Event::Retracted { block },
-        Event::CallStarted {
-            call: call(),
-            name: "t".into(),
-        },
-        Event::CallProgress {
-            call: call(),
-            input_bytes: 3,
-        },
-        Event::Call {
-            call: call(),
-            name: "t".into(),
-            arguments: json!("not an object"),
-        },
-        Event::CallAbandoned { call: call() },
         Event::Usage(usage),
         Event::Retrying {
             attempt: 1,
@@ -195,6 +181,26 @@ fn model() -> Vec<Event> {
             code: "a-b",
             data: json!([1]),
         },
+    ]
+}
+
+fn model_calls() -> Vec<Event> {
+    let call = || CallId::new("c1");
+    vec![
+        Event::CallStarted {
+            call: call(),
+            name: "t".into(),
+        },
+        Event::CallProgress {
+            call: call(),
+            input_bytes: 3,
+        },
+        Event::Call {
+            call: call(),
+            name: "t".into(),
+            arguments: json!("not an object"),
+        },
+        Event::CallAbandoned { call: call() },
     ]
 }
 
