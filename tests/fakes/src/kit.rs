@@ -42,7 +42,7 @@ fn step(n: usize, reply: &kit::Reply) -> Step {
         };
     }
     // All of the items, but not what ends the message.
-    let items = Position::Events(2 + events_of(reply));
+    let items = Position::Content;
     match reply.stop {
         kit::Stop::Done => said.into(),
         kit::Stop::Refusal => said.stop("refusal").into(),
@@ -57,16 +57,4 @@ fn step(n: usize, reply: &kit::Reply) -> Step {
 
 fn pieces(chunks: &[String]) -> Pieces {
     Pieces::Exactly(chunks.to_vec())
-}
-
-/// How many events the items are: a start, the deltas and an end each.
-fn events_of(reply: &kit::Reply) -> usize {
-    let events = reply.items.iter().map(|item| match item {
-        kit::Item::Say(chunks) => 2 + chunks.len(),
-        // The signature is a delta too.
-        kit::Item::Think(chunks) => 3 + chunks.len(),
-        // The API begins a call's input with an empty piece; the rest is sent in two.
-        kit::Item::Call { .. } => 2 + 3,
-    });
-    events.sum()
 }

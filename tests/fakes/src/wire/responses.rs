@@ -13,6 +13,9 @@ use super::{
 };
 use crate::{ApiError, Block, Call, Quirk, Reply, Usage};
 
+/// The type of a tool that is a group of tools.
+const GROUP: &str = "namespace";
+
 /// The event that ends a stream with an error.
 pub(crate) fn error_event(error: &ApiError) -> Bytes {
     let mut event = error_object(error);
@@ -252,10 +255,18 @@ impl Told<'_> {
 
     fn call(&mut self, call: &Call) -> Result<(), NotOffered> {
         let (id, place) = (self.id("fc"), self.output.len());
+        let grouped = grouped(call, self.request);
+        let name = match grouped {
+            Some((_, name)) => name.to_owned(),
+            None => named(call, self.request)?,
+        };
         let mut whole = json!({
             "id": id, "type": "function_call", "status": "completed", "call_id": call_id(call, self.number, place),
-            "name": named(call, self.request)?, "arguments": call.input_pieces().concat(),
+            "name": name, "arguments": call.input_pieces().concat(),
         });
+        if let Some((group, _)) = grouped {
+            whole["namespace"] = json!(group);
+        }
         let mut begun = whole.clone();
         begun["status"] = json!("in_progress");
         begun["arguments"] = json!("");
@@ -282,6 +293,23 @@ impl Told<'_> {
     }
 }
 
+/// The group and the name under which a request offers a script's tool, where it offers its tools in groups, as some clients do with those
+/// of an MCP server. Such a client may also write `_` for `-`.
+fn grouped<'a>(call: &Call, request: &'a Value) -> Option<(&'a str, &'a str)> {
+    if call.raw_name {
+        return None;
+    }
+    let wanted = call.name.replace('-', "_");
+    let groups = request["tools"].as_array()?.iter().filter(|tool| tool["type"] == GROUP);
+    let mut offered = groups.flat_map(|group| {
+        let tools = group["tools"].as_array().map_or(&[][..], Vec::as_slice);
+        tools
+            .iter()
+            .filter_map(|tool| Some((group["name"].as_str()?, tool["name"].as_str()?)))
+    });
+    offered.find(|(_, name)| name.replace('-', "_") == wanted)
+}
+
 fn usage(usage: Usage) -> Value {
     let input = usage.input_tokens + usage.cache_read_input_tokens + usage.cache_creation_input_tokens;
     json!({
@@ -291,4 +319,25 @@ fn usage(usage: Usage) -> Value {
         "output_tokens_details": {"reasoning_tokens": usage.reasoning_tokens},
         "total_tokens": input + usage.output_tokens,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tool_that_is_offered_in_a_group_is_called_with_its_group() {
+        let group =
+            json!({"type": "namespace", "name": "mcp__capsule", "tools": [{"type": "function", "name": "read_file"}]});
+        let request = json!({"tools": [{"type": "function", "name": "other"}, group]});
+        let reply = Reply::new().call("call-1", "read-file", json!({}));
+        let answer = whole(&reply, &request, 0).unwrap();
+        let call = &answer["output"][0];
+        assert_eq!(
+            (&call["namespace"], &call["name"]),
+            (&json!("mcp__capsule"), &json!("read_file"))
+        );
+        let reply = Reply::new().call("call-1", "write", json!({}));
+        assert!(whole(&reply, &request, 0).is_err(), "what is not offered is not called");
+    }
 }

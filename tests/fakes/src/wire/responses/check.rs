@@ -21,7 +21,13 @@ pub(crate) fn check(headers: &HeaderMap, body: &Value, allow_non_streaming: bool
         return refuse("stream: this provider answers streaming requests only");
     }
     let tools = body["tools"].as_array().map_or(&[][..], Vec::as_slice);
-    openai::check_tool_names(tools, |tool| tool)?;
+    let (groups, single): (Vec<Value>, Vec<Value>) =
+        tools.iter().cloned().partition(|tool| tool["type"] == super::GROUP);
+    openai::check_tool_names(&single, |tool| tool)?;
+    for group in &groups {
+        let inside = group["tools"].as_array().map_or(&[][..], Vec::as_slice);
+        openai::check_tool_names(inside, |tool| tool)?;
+    }
     match &body["input"] {
         Value::String(text) if !text.is_empty() => Ok(()),
         Value::Array(items) if !items.is_empty() => check_items(body, items),
