@@ -5,9 +5,7 @@ use std::{mem, time::Duration};
 use capsule_api::{Error, Frame};
 use memchr::memchr2;
 
-use super::{MAX_FRAME, text, too_long};
-
-const BOM: &[u8] = "\u{feff}".as_bytes();
+use super::{BOM, MAX_FRAME, text, too_long};
 
 /// Decodes server-sent events.
 ///

@@ -1,10 +1,8 @@
 //! One JSON value per line.
 
-use std::mem;
-
 use capsule_api::{Error, Frame};
 
-use super::{MAX_FRAME, text, too_long};
+use super::{BOM, MAX_FRAME, text, too_long};
 
 /// Decodes lines of JSON. Empty lines are skipped; the values themselves are the driver's to read.
 #[derive(Debug, Default)]
@@ -24,8 +22,15 @@ impl JsonLines {
     /// A line is longer than [`MAX_FRAME`].
     pub fn push(&mut self, mut bytes: &[u8], frames: &mut Vec<Frame>) -> Result<(), Error> {
         while let Some(end) = memchr::memchr(b'\n', bytes) {
-            self.take(&bytes[..end])?;
-            self.dispatch(frames);
+            if self.line.is_empty() {
+                // The common case: the whole line lies in this chunk and need not be copied together.
+                fits(end)?;
+                dispatch(&bytes[..end], frames);
+            } else {
+                self.take(&bytes[..end])?;
+                dispatch(&self.line, frames);
+                self.line.clear();
+            }
             bytes = &bytes[end + 1..];
         }
         self.take(bytes)
@@ -33,25 +38,26 @@ impl JsonLines {
 
     /// The stream ended; its last line may do without a line feed.
     pub fn finish(&mut self, frames: &mut Vec<Frame>) {
-        self.dispatch(frames);
+        dispatch(&self.line, frames);
+        self.line.clear();
     }
 
     fn take(&mut self, bytes: &[u8]) -> Result<(), Error> {
-        if self.line.len() + bytes.len() > MAX_FRAME {
-            return Err(too_long());
-        }
+        fits(self.line.len() + bytes.len())?;
         self.line.extend_from_slice(bytes);
         Ok(())
     }
+}
 
-    fn dispatch(&mut self, frames: &mut Vec<Frame>) {
-        let data = text(mem::take(&mut self.line));
-        let data = data.trim_matches(['\u{feff}', '\r', ' ', '\t']);
-        if !data.is_empty() {
-            frames.push(Frame {
-                event: String::new(),
-                data: data.to_owned(),
-            });
-        }
+fn fits(length: usize) -> Result<(), Error> {
+    if length > MAX_FRAME { Err(too_long()) } else { Ok(()) }
+}
+
+fn dispatch(line: &[u8], frames: &mut Vec<Frame>) {
+    let line = line.strip_prefix(BOM).unwrap_or(line).trim_ascii();
+    if !line.is_empty() {
+        let event = String::new();
+        let data = text(line.to_vec());
+        frames.push(Frame { event, data });
     }
 }

@@ -17,6 +17,8 @@ pub use json_lines::JsonLines;
 /// The longest frame in bytes; a longer one is an error, not a cut.
 pub const MAX_FRAME: usize = 16 << 20;
 
+const BOM: &[u8] = "\u{feff}".as_bytes();
+
 /// A decoder of one stream, of whichever framing.
 #[derive(Debug)]
 pub enum Framer {

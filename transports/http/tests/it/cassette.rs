@@ -150,11 +150,11 @@ async fn a_recorded_failure_is_tried_again_without_waiting() {
 #[tokio::test]
 async fn a_tape_of_a_wire_that_is_not_linked_names_it() {
     let mut other = tape("Hello, Ada!");
-    other["entries"][0]["wire"] = json!("openai");
+    other["entries"][0]["wire"] = json!("elsewhere");
     let error = play(&other).await.0.unwrap_err();
     assert_eq!(
         error.message,
-        "no driver is called `openai`; there are: anthropic, cassette"
+        "no driver is called `elsewhere`; there are: anthropic, cassette, ollama, openai, openai-responses"
     );
 }
 

@@ -35,7 +35,10 @@ fn the_chosen_driver_says_what_is_required() {
 #[test]
 fn the_keys_of_every_linked_driver_are_known_so_that_the_driver_can_be_switched() {
     let schema = schema(&json!({"driver": "cassette"}));
-    assert_eq!(schema["properties"]["driver"]["enum"], json!(["anthropic", "cassette"]));
+    assert_eq!(
+        schema["properties"]["driver"]["enum"],
+        json!(["anthropic", "cassette", "ollama", "openai", "openai-responses"])
+    );
     assert_eq!(schema["properties"]["api_key"]["writeOnly"], json!(true));
     assert_eq!(schema["additionalProperties"], json!(false));
 }
@@ -45,7 +48,7 @@ fn a_driver_that_does_not_exist_is_told_with_the_nearest_name() {
     let error = error(&json!({"driver": "antropic"}));
     assert_eq!(
         error.message,
-        "no driver is called `antropic`; there are: anthropic, cassette"
+        "no driver is called `antropic`; there are: anthropic, cassette, ollama, openai, openai-responses"
     );
     assert_eq!(error.hint, "Did you mean `anthropic`?");
 }
