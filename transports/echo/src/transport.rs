@@ -127,6 +127,10 @@ impl Talk {
                 arguments: call.arguments.clone(),
             });
             results.push(io.tools.call(call).await.joined_text());
+            // A call may run and be cancelled within one poll, so that the `select!` has not looked yet. It does now, and ends the turn.
+            if io.cancel.is_cancelled() {
+                std::future::pending::<()>().await;
+            }
         }
         Ok(results.join("\n"))
     }
