@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""Checks captured model requests, or a provider, against the official Anthropic Python SDK.
+"""Checks captured model requests, or a provider, against the providers' official Python SDKs.
 
-  check_requests.py bodies FILE...   validates request bodies against the SDK's types
-  check_requests.py client URL       runs the SDK as a client of the provider at URL
+  check_requests.py [--api API] bodies FILE...   validates request bodies against the SDK's types
+  check_requests.py [--api API] client URL       runs the SDK as a client of the provider at URL
+
+API is anthropic (the default), openai (Chat Completions), openai-responses or ollama.
 
 FILE is a JSON array of request bodies, or one body. A key that the SDK does not know is a
 violation. `client` runs a conversation with a tool named `hello` until the model stops calling it;
@@ -14,32 +16,67 @@ Exit code: 0 when everything holds, 1 with one line per violation, 2 when called
 import argparse
 import importlib
 import json
+import os
 import pkgutil
 import sys
 import typing
 
 MAX_TURNS = 20
 
+# The packages with an API's types, and the type of its requests.
+TYPES = {
+    "anthropic": (["anthropic.types"], "anthropic.types.message_create_params", "MessageCreateParamsStreaming"),
+    "openai": (
+        ["openai.types.chat", "openai.types.shared_params"],
+        "openai.types.chat.completion_create_params",
+        "CompletionCreateParamsStreaming",
+    ),
+    "openai-responses": (
+        ["openai.types.responses", "openai.types.shared_params"],
+        "openai.types.responses.response_create_params",
+        "ResponseCreateParamsStreaming",
+    ),
+    "ollama": (["ollama._types"], "ollama._types", "ChatRequest"),
+}
 
-def strict_types():
+
+def strict_types(api):
     """Imports the SDK's types so that pydantic checks all of them, and all of each.
 
     The SDK types lists as `Iterable`, which pydantic would check only while it is iterated, and
     leaves unknown keys alone. Both are changed before the types are used. Models of responses are
-    not affected: they are no typed dictionaries.
+    not affected: they are no typed dictionaries. The SDK of Ollama has models for requests too, which are made to refuse unknown keys.
     """
     typing.Iterable = typing.List
     from pydantic import ConfigDict, TypeAdapter
 
-    types = importlib.import_module("anthropic.types")
-    for found in pkgutil.iter_modules(types.__path__):
-        module = importlib.import_module(f"{types.__name__}.{found.name}")
-        for value in vars(module).values():
-            # A class with a configuration of its own is open on purpose.
-            if hasattr(value, "__required_keys__") and "__pydantic_config__" not in vars(value):
-                value.__pydantic_config__ = ConfigDict(extra="forbid")
-    params = importlib.import_module("anthropic.types.message_create_params")
-    return TypeAdapter(params.MessageCreateParamsStreaming)
+    packages, module, name = TYPES[api]
+    for package in packages:
+        for types in modules(package):
+            for value in vars(types).values():
+                # A class with a configuration of its own is open on purpose.
+                if hasattr(value, "__required_keys__") and "__pydantic_config__" not in vars(value):
+                    value.__pydantic_config__ = ConfigDict(extra="forbid")
+    params = getattr(importlib.import_module(module), name)
+    if api == "ollama":
+        close_models(params)
+    return TypeAdapter(params)
+
+
+def modules(package):
+    """The modules of a package, or the one module that it is."""
+    types = importlib.import_module(package)
+    found = pkgutil.iter_modules(types.__path__) if hasattr(types, "__path__") else []
+    return [types] + [importlib.import_module(f"{package}.{one.name}") for one in found]
+
+
+def close_models(request):
+    """Makes the models of a request refuse unknown keys, but for a tool's schema, which is open on purpose."""
+    import ollama._types as types
+
+    for model in (types.Message.ToolCall.Function, types.Message.ToolCall, types.Message, request):
+        model.model_config["extra"] = "forbid"
+        model.model_rebuild(force=True)
 
 
 def violations_of(adapter, body):
@@ -93,8 +130,8 @@ def unlikeness(errors):
     return (other_kind, other_tag, len(errors))
 
 
-def check_bodies(files):
-    adapter = strict_types()
+def check_bodies(api, files):
+    adapter = strict_types(api)
     count = 0
     violations = []
     for name in files:
@@ -144,16 +181,28 @@ def check_client(url):
     return MAX_TURNS, [f"the conversation goes on after {MAX_TURNS} turns"]
 
 
+def client_of(api):
+    """The function that runs the API's SDK as a client."""
+    if api == "anthropic":
+        return check_client
+    # Python in isolated mode does not look beside the script.
+    sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+    import clients
+
+    return {"openai": clients.chat, "openai-responses": clients.responses, "ollama": clients.ollama}[api]
+
+
 def main():
     parser = argparse.ArgumentParser(description="Checks requests and streams with the official SDK.")
+    parser.add_argument("--api", choices=TYPES, default="anthropic")
     modes = parser.add_subparsers(dest="mode", required=True)
     modes.add_parser("bodies").add_argument("files", nargs="+", metavar="FILE")
     modes.add_parser("client").add_argument("url", metavar="URL")
     options = parser.parse_args()
     if options.mode == "bodies":
-        count, violations = check_bodies(options.files)
+        count, violations = check_bodies(options.api, options.files)
     else:
-        count, violations = check_client(options.url)
+        count, violations = client_of(options.api)(options.url)
     for violation in violations:
         print(violation, file=sys.stderr)
     print(f"{options.mode}: {count} requests, {len(violations)} violations")
