@@ -98,7 +98,7 @@ async fn a_trace_context_comes_from_the_meta_else_from_the_header() {
 }
 
 #[tokio::test]
-async fn calls_overlap_up_to_the_limit_and_then_wait_their_turn() {
+async fn m_12_calls_overlap_up_to_the_limit_and_then_wait_their_turn() {
     let mut with = options();
     with.max_concurrent = 2;
     let peer = Peer::new(with).await;

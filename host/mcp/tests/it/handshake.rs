@@ -91,7 +91,7 @@ async fn unknown_methods_keep_the_type_of_the_id() {
 }
 
 #[tokio::test]
-async fn the_list_is_the_catalogue_in_its_order_and_is_remembered() {
+async fn m_12_the_list_is_the_catalogue_with_its_hints_and_is_remembered() {
     let mut with = options();
     with.tool_meta = Some(Arc::new(|tool| {
         (tool.name == "wait").then(|| json!({"vendor/limit": 500_000}))

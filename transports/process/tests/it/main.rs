@@ -1,6 +1,7 @@
 //! Supervision of real processes, and the slot of a turn.
 #![cfg(test)]
 
+mod bridge;
 mod child;
 mod parent;
 mod slot;
