@@ -5,6 +5,7 @@ mod commands;
 mod docs;
 mod guests;
 mod http;
+mod kinds;
 mod manifests;
 mod peer;
 mod pty;
