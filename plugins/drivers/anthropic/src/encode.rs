@@ -14,12 +14,14 @@ const VERSION: HeaderValue = HeaderValue::from_static("2023-06-01");
 pub(crate) struct Messages {
     endpoint: Uri,
     key: HeaderValue,
+    /// Whether the API is asked to keep what later requests begin with.
+    cache: bool,
 }
 
 impl Messages {
-    pub(crate) fn new(endpoint: Uri, mut key: HeaderValue) -> Self {
+    pub(crate) fn new(endpoint: Uri, mut key: HeaderValue, cache: bool) -> Self {
         key.set_sensitive(true);
-        Self { endpoint, key }
+        Self { endpoint, key, cache }
     }
 }
 
@@ -28,7 +30,7 @@ impl Wire for Messages {
         if request.model.trim().is_empty() {
             return Err(Error::new(&codes::MODEL_MISSING, "`model`: no model is named"));
         }
-        let mut encoded = http::Request::new(Bytes::from(body(request).to_string()));
+        let mut encoded = http::Request::new(Bytes::from(self.body(request).to_string()));
         *encoded.method_mut() = http::Method::POST;
         *encoded.uri_mut() = self.endpoint.clone();
         let headers = encoded.headers_mut();
@@ -38,6 +40,49 @@ impl Wire for Messages {
         headers.insert(header::ACCEPT, HeaderValue::from_static("text/event-stream"));
         Ok(encoded)
     }
+}
+
+impl Messages {
+    /// The body, with marks up to where a later request will be the same: the API keeps what stands before them.
+    fn body(&self, request: &Request) -> Value {
+        let mut body = body(request);
+        if self.cache {
+            mark_prefixes(&mut body);
+        }
+        body
+    }
+}
+
+/// Marks the system prompt, the tools, and the last two messages of the user's side: the later one for the next request to find, the earlier
+/// one because it is what the request before has left. Four marks are the most that the API takes.
+fn mark_prefixes(body: &mut Value) {
+    if let Some(text) = body.get("system").filter(|system| system.is_string()).cloned() {
+        let mut block = json!({"type": "text", "text": text});
+        mark(&mut block);
+        body["system"] = json!([block]);
+    }
+    if let Some(tool) = body
+        .get_mut("tools")
+        .and_then(Value::as_array_mut)
+        .and_then(|tools| tools.last_mut())
+    {
+        mark(tool);
+    }
+    let messages = body.get_mut("messages").and_then(Value::as_array_mut);
+    let users = messages
+        .into_iter()
+        .flatten()
+        .rev()
+        .filter(|message| message["role"] == "user");
+    for message in users.take(2) {
+        if let Some(block) = message["content"].as_array_mut().and_then(|blocks| blocks.last_mut()) {
+            mark(block);
+        }
+    }
+}
+
+fn mark(block: &mut Value) {
+    block["cache_control"] = json!({"type": "ephemeral"});
 }
 
 /// The body. Parameters of the manifest come first, so that they never override what the host decides.

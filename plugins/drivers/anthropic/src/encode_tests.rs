@@ -32,6 +32,7 @@ fn encoded(request: &Request) -> http::Request<Bytes> {
     let wire = Messages::new(
         Uri::from_static("https://api.anthropic.com/v1/messages"),
         HeaderValue::from_static("sk-dummy"),
+        false,
     );
     wire.encode(request).unwrap()
 }
@@ -132,8 +133,51 @@ fn without_a_model_there_is_an_error_that_says_what_to_set() {
     let wire = Messages::new(
         Uri::from_static("https://x.example/v1/messages"),
         HeaderValue::from_static("k"),
+        false,
     );
     let error = wire.encode(&nameless).unwrap_err();
     assert_eq!(error.code, "anthropic-model-missing");
     assert!(error.hint.contains("inference.model"));
+}
+
+#[test]
+fn what_later_requests_begin_with_is_marked_for_the_cache_with_at_most_four_marks() {
+    let wire = Messages::new(
+        Uri::from_static("https://x.example/v1/messages"),
+        HeaderValue::from_static("k"),
+        true,
+    );
+    let call = ContentBlock::ToolCall {
+        id: "a".to_owned(),
+        name: "t".to_owned(),
+        input: json!({}),
+    };
+    let definition = |name: &str| ToolDefinition {
+        name: name.to_owned(),
+        description: None,
+        parameters: json!({"type": "object"}),
+    };
+    let said = |text: &str| Message::Assistant {
+        content: vec![ContentBlock::text(text)],
+    };
+    let calls = Message::Assistant { content: vec![call] };
+    let mut asked = request(vec![user("one"), said("1"), user("two"), calls, tool("a", false, "A")]);
+    asked.tools = vec![definition("s"), definition("t")];
+    let body: Value = from_slice(wire.encode(&asked).unwrap().body()).unwrap();
+    let mark = json!({"type": "ephemeral"});
+    assert_eq!(
+        body["system"],
+        json!([{"type": "text", "text": "Be brief.", "cache_control": mark}])
+    );
+    assert_eq!(body["tools"][1]["cache_control"], mark);
+    let marked = |block: &Value| block["cache_control"] == mark;
+    assert!(marked(&body["messages"][2]["content"][0]) && marked(&body["messages"][4]["content"][0]));
+    assert_eq!(body.to_string().matches("cache_control").count(), 4);
+}
+
+#[test]
+fn a_request_without_anything_to_mark_stays_as_it_is() {
+    let mut body = json!({"messages": [], "model": "m"});
+    mark_prefixes(&mut body);
+    assert_eq!(body, json!({"messages": [], "model": "m"}));
 }

@@ -23,6 +23,12 @@ const DEFAULT_ENDPOINT: &str = "https://api.anthropic.com";
 struct Own {
     endpoint: Option<String>,
     api_key: Option<Secret>,
+    #[serde(default = "yes")]
+    cache: bool,
+}
+
+fn yes() -> bool {
+    true
 }
 
 /// JSON Schema of the settings.
@@ -38,6 +44,10 @@ pub(crate) fn schema() -> Value {
             "api_key": {
                 "type": "string", "writeOnly": true,
                 "description": "The API key; write `${ANTHROPIC_API_KEY}`, not the key itself."
+            },
+            "cache": {
+                "type": "boolean", "default": true,
+                "description": "Ask the API to cache what the requests of a conversation have in common. Reading from the cache costs less, writing to it a little more."
             }
         },
         "additionalProperties": false
@@ -59,7 +69,7 @@ pub(crate) fn build(settings: Settings, services: &Services) -> Result<BuiltDriv
             .reworded("`api_key`: the key has characters that no key has")
             .hint("Look for a line break or a quotation mark around the key.")
     })?;
-    Ok(BuiltDriver::Wire(Box::new(Messages::new(endpoint, key))))
+    Ok(BuiltDriver::Wire(Box::new(Messages::new(endpoint, key, own.cache))))
 }
 
 /// The address of the Messages API below this base.

@@ -85,7 +85,11 @@ impl Stand {
     /// With settings that are added to the usual ones.
     pub(crate) async fn with(script: Script, extra: &Value, spec: ConversationSpec) -> Self {
         let provider = Provider::start(script).await.unwrap();
-        let mut settings = json!({"driver": "anthropic", "endpoint": provider.url(), "api_key": "sk-dummy-key"});
+        let mut settings = json!({
+            "driver": "anthropic", "endpoint": provider.url(), "api_key": "sk-dummy-key",
+            // What is marked for the cache is the driver's business and only in the way here.
+            "cache": false,
+        });
         settings
             .as_object_mut()
             .unwrap()
