@@ -10,4 +10,6 @@ pub mod listener;
 pub mod outbound;
 
 pub use listener::{Body, Guard, Handler, Limits, Server};
-pub use outbound::{NetClient, Options as ClientOptions, Resolver, Roots, SystemResolver};
+pub use outbound::{
+    NetClient, Options as ClientOptions, PlainHttp, Resolver, Roots, Stream, SystemResolver, never_connected_to,
+};

@@ -7,6 +7,23 @@ use http::Uri;
 
 use crate::codes;
 
+/// Where a URL of plain `http` may go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PlainHttp {
+    /// To `localhost` and loopback addresses alone.
+    ThisMachine,
+    /// To any host. For a caller that asked a person: what such a connection carries can be read and changed on its way.
+    Anywhere,
+}
+
+/// Why no connection to this address is ever made, whoever asks and however it is written; `None` where one may be.
+pub fn never_connected_to(ip: IpAddr) -> Option<&'static str> {
+    match class(ip) {
+        Class::Never(why) => Some(why),
+        _ => None,
+    }
+}
+
 /// Where a request goes, as its URL says.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Origin {
@@ -19,6 +36,11 @@ pub(super) struct Origin {
 impl Origin {
     /// Reads and checks a URL: `https`, or `http` to this machine; no credentials in it.
     pub(super) fn of(uri: &Uri) -> Result<Self, Error> {
+        Self::with(uri, PlainHttp::ThisMachine)
+    }
+
+    /// The same, with another rule for plain `http`.
+    pub(super) fn with(uri: &Uri, plain: PlainHttp) -> Result<Self, Error> {
         let refused = |why: &str| {
             // The URL is shown without its query, which may hold a key.
             let host = uri.host().unwrap_or_default();
@@ -53,7 +75,7 @@ impl Origin {
         }
         let port = authority.port_u16().unwrap_or(if tls { 443 } else { 80 });
         let origin = Self { tls, host, port };
-        if !tls && !origin.is_this_machine() {
+        if !tls && plain == PlainHttp::ThisMachine && !origin.is_this_machine() {
             return refused("plain http is for this machine alone");
         }
         Ok(origin)
@@ -191,6 +213,22 @@ mod tests {
         for url in refused {
             assert_eq!(origin(url).unwrap_err().code, "net-url-refused", "{url}");
         }
+    }
+
+    #[test]
+    fn plain_http_elsewhere_is_for_those_who_ask_for_it_and_changes_nothing_else() {
+        let anywhere = |url: &str| Origin::with(&url.parse().unwrap(), PlainHttp::Anywhere);
+        let origin = anywhere("http://api.test").unwrap();
+        assert_eq!((origin.tls, origin.port), (false, 80));
+        for ip in ["127.0.0.1", "10.0.0.1", "169.254.169.254"] {
+            assert!(origin.admits(ip.parse().unwrap()).is_err(), "{ip}");
+        }
+        assert!(anywhere("http://user@api.test").is_err());
+        assert_eq!(
+            never_connected_to("169.254.169.254".parse().unwrap()),
+            Some("a link-local or metadata address")
+        );
+        assert_eq!(never_connected_to("10.0.0.1".parse().unwrap()), None);
     }
 
     #[test]

@@ -52,7 +52,7 @@ pub enum Roots {
 }
 
 /// A connection, encrypted or not.
-pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+pub trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 
 /// Makes connections under the address policy.

@@ -20,7 +20,8 @@ use http_body_util::{BodyExt as _, Full};
 use hyper::{body::Incoming, client::conn::http1};
 use hyper_util::rt::TokioIo;
 
-pub use connect::{Resolver, Roots, SystemResolver};
+pub use address::{PlainHttp, never_connected_to};
+pub use connect::{Resolver, Roots, Stream, SystemResolver};
 
 use crate::codes;
 use address::Origin;
@@ -82,6 +83,16 @@ impl NetClient {
             clock,
         };
         Self { inner: Arc::new(inner) }
+    }
+
+    /// A new connection to the origin of `uri`, for a caller that speaks HTTP/1.1 over it itself. The whole address policy holds, with
+    /// `plain` for plain `http`; TLS is done for `https`. The connection stays with the address that was checked.
+    ///
+    /// # Errors
+    /// As for [`HttpClient::send`], up to the connection. Cancel-safe: dropping the future closes what was opened.
+    pub async fn connect(&self, uri: &Uri, plain: PlainHttp) -> Result<Box<dyn Stream>, Error> {
+        let origin = Origin::with(uri, plain)?;
+        self.inner.connector.connect(&origin).await
     }
 }
 
