@@ -21,10 +21,13 @@ pub(crate) fn check(headers: &HeaderMap, body: &Value, allow_non_streaming: bool
         return refuse("stream: this provider answers streaming requests only");
     }
     let tools = body["tools"].as_array().map_or(&[][..], Vec::as_slice);
-    let (groups, single): (Vec<Value>, Vec<Value>) =
-        tools.iter().cloned().partition(|tool| tool["type"] == super::GROUP);
-    openai::check_tool_names(&single, |tool| tool)?;
-    for group in &groups {
+    let groups: Vec<_> = tools.iter().filter(|tool| tool["type"] == super::GROUP).collect();
+    // Tools whose input is text, such as a script, have no schema.
+    let others = tools
+        .iter()
+        .filter(|tool| tool["type"] != super::GROUP && tool["type"] != "custom");
+    openai::check_tool_names(&others.cloned().collect::<Vec<_>>(), |tool| tool)?;
+    for group in groups {
         let inside = group["tools"].as_array().map_or(&[][..], Vec::as_slice);
         openai::check_tool_names(inside, |tool| tool)?;
     }
@@ -48,7 +51,8 @@ fn check_items(body: &Value, items: &[Value]) -> Checked {
                 openai::check_pairs(true, item, &format!("input[{at}]"))?;
                 open.push(text("call_id"));
             }
-            "function_call_output" => {
+            "custom_tool_call" => open.push(text("call_id")),
+            "function_call_output" | "custom_tool_call_output" => {
                 if !item["output"].is_string() && !item["output"].is_array() {
                     return refuse(format!("Missing required parameter: 'input[{at}].output'."));
                 }
