@@ -178,7 +178,7 @@ impl Turn {
             }
         }
         let started = self.reader.proven();
-        self.act([started]).await;
+        self.act(started).await;
         let thread = self.reader.thread().unwrap_or_default();
         // Where it is gone already, the end of its output follows.
         let _ = self.child.send(protocol::turn(thread, prompt)).await;

@@ -27,7 +27,7 @@ pub(crate) fn processes(scene: &Scene) -> Vec<String> {
     found
 }
 
-fn descriptors() -> usize {
+pub(crate) fn descriptors() -> usize {
     names_in("/proc/self/fd".as_ref()).len()
 }
 
@@ -96,10 +96,10 @@ async fn a_dropped_turn_leaves_no_process_and_says_so() {
 }
 
 /// A small generator, so that a failing run can be repeated: `CAPSULE_TEST_SEED`.
-struct Random(u64);
+pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
-    fn below(&mut self, end: u64) -> u64 {
+    pub(crate) fn below(&mut self, end: u64) -> u64 {
         self.0 = self
             .0
             .wrapping_mul(6_364_136_223_846_793_005)

@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::support::{KEY, Scene, Under, claude};
 
 /// The processes below this one, with their arguments and environments.
-fn descendants() -> Vec<(u32, String, String)> {
+pub(crate) fn descendants() -> Vec<(u32, String, String)> {
     let mut found = vec![std::process::id()];
     let mut at = 0;
     while at < found.len() {
@@ -33,7 +33,7 @@ fn descendants() -> Vec<(u32, String, String)> {
         .collect()
 }
 
-fn files(dir: &Path, found: &mut Vec<(String, Vec<u8>)>) {
+pub(crate) fn files(dir: &Path, found: &mut Vec<(String, Vec<u8>)>) {
     for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
         match entry.file_type().unwrap() {
             kind if kind.is_dir() => files(&entry.path(), found),

@@ -12,13 +12,15 @@ use capsule_api::{
 };
 use capsule_fakes::{Provider, Script};
 use capsule_transport_claude as _;
+use capsule_transport_codex as _;
 use capsule_transport_kit::{Recorder, TestTools, services};
 use serde_json::{Map, Value, json};
 
-pub(crate) use capsule_fakes::claude;
+pub(crate) use capsule_fakes::{claude, codex};
 
 pub(crate) const KEY: &str = "sk-ant-dummy-0123456789";
 pub(crate) const MODEL: &str = "claude-sonnet-4-5";
+pub(crate) const CODEX_MODEL: &str = "gpt-5.5";
 pub(crate) const SYSTEM: &str = "You are the agent of a test.";
 
 /// A scripted provider, directories, and the transport that is led to it.
@@ -26,6 +28,7 @@ pub(crate) struct Scene {
     pub(crate) provider: Provider,
     pub(crate) dir: tempfile::TempDir,
     transport: Box<dyn Transport>,
+    model: &'static str,
 }
 
 impl Scene {
@@ -35,6 +38,11 @@ impl Scene {
 
     /// The same with more settings.
     pub(crate) async fn set(cli: &Path, script: Script, more: Value) -> Self {
+        Self::of("claude", cli, script, more).await
+    }
+
+    /// The same for any transport that drives a CLI.
+    pub(crate) async fn of(transport: &str, cli: &Path, script: Script, more: Value) -> Self {
         let provider = Provider::start(script).await.unwrap();
         let mut values = Map::new();
         values.insert("command".into(), cli.to_str().unwrap().into());
@@ -43,7 +51,7 @@ impl Scene {
         values.extend(more.as_object().unwrap().clone());
         let descriptor = Registry::<TransportDescriptor>::linked()
             .unwrap()
-            .get("claude")
+            .get(transport)
             .unwrap();
         let settings = Settings::new(values, &(descriptor.settings_schema)(None), ".");
         let transport = (descriptor.build)(settings, services(SystemClock)).unwrap();
@@ -55,6 +63,7 @@ impl Scene {
             provider,
             dir,
             transport,
+            model: if descriptor.name == "codex" { CODEX_MODEL } else { MODEL },
         }
     }
 
@@ -66,7 +75,7 @@ impl Scene {
     pub(crate) fn spec(&self) -> ConversationSpec {
         ConversationSpec {
             context: "test".into(),
-            model: Some(MODEL.into()),
+            model: Some(self.model.into()),
             system_prompt: SYSTEM.into(),
             catalogue: TestTools::offered(),
             limits: Limits::default(),

@@ -145,23 +145,7 @@ impl Reader {
                     self.answer.whole(&id, BlockKind::Thinking, parts.join("\n\n"), actions);
                 }
             }
-            Ok(wire::Item::McpToolCall {
-                id,
-                server,
-                tool,
-                arguments,
-                result,
-                error,
-            }) => {
-                let call = CallId::new(id);
-                if server == SERVER {
-                    self.call(&call, &tool, arguments, actions);
-                }
-                if whole {
-                    let told = if error.is_null() { &result["content"] } else { &error };
-                    self.returned(call, told, actions);
-                }
-            }
+            Ok(wire::Item::McpToolCall(item)) => self.tool_call(*item, whole, actions),
             Ok(wire::Item::UserMessage) => {}
             Ok(wire::Item::ContextCompaction) => {
                 if whole {
@@ -175,6 +159,21 @@ impl Reader {
                 let message = format!("the CLI began work of its own, which is turned off: `{kind}`");
                 actions.push(Action::Stop(Err(Error::new(&codes::TOOLS, message))));
             }
+        }
+    }
+
+    fn tool_call(&mut self, item: wire::McpToolCall, whole: bool, actions: &mut Vec<Action>) {
+        let call = CallId::new(item.id);
+        if item.server == SERVER {
+            self.call(&call, &item.tool, item.arguments, actions);
+        }
+        if whole {
+            let told = if item.error.is_null() {
+                &item.result["content"]
+            } else {
+                &item.error
+            };
+            self.returned(call, told, actions);
         }
     }
 
@@ -253,6 +252,10 @@ impl Reader {
             "tool_call"
         };
         self.answered_as(stop, tokens, actions);
+        if self.answer.calls.is_empty() && self.answer.text().is_empty() {
+            let message = "the model answered without a text; the CLI passes on a refusal in the same way";
+            actions.push(warning("codex-empty-answer", message.to_owned()));
+        }
         if self.requests >= self.expected.requests && self.raw && !self.answer.ours.is_empty() {
             actions.push(Action::Last(self.answer.ours.clone()));
         }

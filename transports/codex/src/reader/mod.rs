@@ -78,6 +78,8 @@ pub(crate) struct Reader {
     usage: Usage,
     /// Calls whose result was reported. Bounded by the turn.
     returned: HashSet<CallId>,
+    /// What was to be told before the turn's first event.
+    early: Vec<Action>,
     end: Option<wire::Turn>,
     unknown: BTreeMap<String, u32>,
     junk: u32,
@@ -98,6 +100,7 @@ impl Reader {
             answer: Answer::default(),
             usage: Usage::default(),
             returned: HashSet::new(),
+            early: Vec::new(),
             end: None,
             unknown: BTreeMap::new(),
             junk: 0,
@@ -120,14 +123,16 @@ impl Reader {
     }
 
     /// The capsule's tools, and nothing else, were listed to the CLI.
-    pub(crate) fn proven(&mut self) -> Action {
+    pub(crate) fn proven(&mut self) -> Vec<Action> {
         self.proven = true;
-        Action::Say(Say::Started {
+        let started = Action::Say(Say::Started {
             model: self.model.clone(),
             peer: Some(self.expected.peer.clone()),
             billing: Billing::ApiKey,
             resumed: self.expected.resumed,
-        })
+        });
+        let early = std::mem::take(&mut self.early);
+        std::iter::once(started).chain(early).collect()
     }
 
     /// Reads one line of stdout. Text that is not JSON is counted and skipped; several objects on one line are read one by one.
@@ -146,6 +151,14 @@ impl Reader {
                 }
             }
         }
+        if self.proven {
+            return actions;
+        }
+        // The first event says who answers. Bounded: before it a CLI has a handful of lines.
+        let says = |action: &Action| matches!(action, Action::Say(_));
+        let (early, actions): (Vec<_>, Vec<_>) = actions.into_iter().partition(says);
+        self.early.extend(early);
+        self.early.truncate(MOST_EARLY);
         actions
     }
 
@@ -160,7 +173,7 @@ impl Reader {
 
     /// What is left to say when the run is over, however it ended: the counts of what was not understood.
     pub(crate) fn close(&mut self) -> Vec<Action> {
-        let mut actions = Vec::new();
+        let mut actions = std::mem::take(&mut self.early);
         if self.junk > 1 {
             actions.push(note("codex-junk", json!({ "lines": self.junk })));
         }
@@ -352,6 +365,9 @@ fn note(code: &'static str, data: Value) -> Action {
 fn warning(code: &'static str, message: String) -> Action {
     Action::Say(Say::Warning { code, message })
 }
+
+/// Events that are kept until the first one is told; further ones are dropped.
+const MOST_EARLY: usize = 100;
 
 /// How long until the next try; the CLI does not say.
 const NOT_SAID: Duration = Duration::ZERO;

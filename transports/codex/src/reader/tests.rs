@@ -49,10 +49,10 @@ fn play(expected: Expected, stream: &str, exit: i32) -> Ran {
         for action in reader.line(line) {
             match action {
                 Action::Say(event) => said.push(event),
-                Action::Opened => match reader.proven() {
-                    Action::Say(event) => said.push(event),
+                Action::Opened => said.extend(reader.proven().into_iter().map(|action| match action {
+                    Action::Say(event) => event,
                     other => panic!("{other:?}"),
-                },
+                })),
                 Action::Returned { call, told } => returned.push((call.to_string(), told)),
                 Action::Stop(outcome) => {
                     stopped = Some(outcome);
@@ -152,7 +152,6 @@ fn m_01_nothing_is_passed_on_before_the_tools_are_proven() {
                 // The turn would prove the tools here.
                 Action::Opened => {}
                 Action::Stop(outcome) => stopped = stopped.or(Some(outcome)),
-                Action::Say(Say::Note { .. }) => {}
                 other => assert!(stopped.is_some(), "{other:?} before the tools are proven"),
             }
         }
@@ -481,6 +480,7 @@ fn a_completed_turn_without_a_model_request_is_no_answer() {
 #[test]
 fn what_the_cli_asks_is_refused_and_told() {
     let mut reader = Reader::new(expected());
+    reader.proven();
     let asked = json!({"id": 7, "method": "item/tool/requestUserInput", "params": {}});
     let actions = reader.line(&asked.to_string());
     let Some(Action::Send(line)) = actions.first() else {

@@ -101,24 +101,24 @@ pub(super) enum Item {
         #[serde(default)]
         content: Vec<String>,
     },
-    McpToolCall {
-        id: String,
-        #[serde(default)]
-        server: String,
-        #[serde(default)]
-        tool: String,
-        #[serde(default)]
-        arguments: Value,
-        #[serde(default)]
-        result: Value,
-        #[serde(default)]
-        error: Value,
-    },
+    McpToolCall(Box<McpToolCall>),
     UserMessage,
     ContextCompaction,
     /// Anything else is work of the CLI's own, which is turned off.
     #[serde(other)]
     Other,
+}
+
+/// A call of an MCP server's tool.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct McpToolCall {
+    pub(super) id: String,
+    pub(super) server: String,
+    pub(super) tool: String,
+    pub(super) arguments: Value,
+    pub(super) result: Value,
+    pub(super) error: Value,
 }
 
 /// An item of the Responses API, as the model wrote it or was answered.
