@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use serde::{Deserialize, Deserializer};
 
-use crate::Error;
+use crate::{Error, Recorder};
 
 /// Lent to [`crate::TransportDescriptor::build`] and [`crate::DriverDescriptor::build`]. Cheap to clone.
 #[derive(Clone)]
@@ -24,12 +24,26 @@ pub struct Services {
     pub secrets: Arc<dyn Secrets>,
     /// Outgoing HTTP under the host's address policy.
     pub http: Arc<dyn HttpClient>,
+    /// Takes every exchange with a model, where a transport owns its loop and the run is recorded.
+    pub recorder: Option<Arc<dyn Recorder>>,
 }
 
 impl Services {
     /// The services of a process.
     pub fn new(clock: Arc<dyn Clock>, secrets: Arc<dyn Secrets>, http: Arc<dyn HttpClient>) -> Self {
-        Self { clock, secrets, http }
+        Self {
+            clock,
+            secrets,
+            http,
+            recorder: None,
+        }
+    }
+
+    /// The same, recorded.
+    #[must_use]
+    pub fn recorded_by(mut self, recorder: Arc<dyn Recorder>) -> Self {
+        self.recorder = Some(recorder);
+        self
     }
 }
 
