@@ -5,6 +5,7 @@ use capsule_driver_cassette as _;
 use capsule_driver_ollama as _;
 use capsule_driver_openai as _;
 use capsule_transport_claude as _;
+use capsule_transport_codex as _;
 use capsule_transport_echo as _;
 use capsule_transport_http as _;
 

@@ -121,7 +121,7 @@ fn the_transports_of_this_program_are_listed_for_people_and_programs() {
             .map(|one| one["name"].as_str().unwrap().to_owned())
             .collect()
     };
-    assert_eq!(names("transports"), ["claude", "echo", "http"]);
+    assert_eq!(names("transports"), ["claude", "codex", "echo", "http"]);
     let drivers = names("drivers");
     assert!(
         ["anthropic", "cassette"]
