@@ -3,6 +3,7 @@
 
 mod cancel;
 mod cassette;
+mod continuation;
 mod decoder;
 mod drivers;
 mod fixture;
