@@ -23,6 +23,8 @@ pub(crate) enum Command {
     Run(Box<Run>),
     /// List a capsule's tools, or call one without a model
     Tool(Tool),
+    /// Serve a capsule's tools to any client of MCP, on standard input and output or on HTTP
+    Mcp(Mcp),
     /// Show the transports and drivers of this program
     Transports(Transports),
     /// Make a new capsule that runs at once
@@ -121,6 +123,29 @@ pub(crate) enum ToolCommand {
         #[arg(long)]
         json: bool,
     },
+}
+
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  \
+    capsule mcp plugins/capsules/hello\n  \
+    capsule mcp my-agent --http --port 8400\n  \
+    capsule mcp my-agent --http --token-file ~/.config/my-agent.token\n\n\
+    On standard input and output there is one client, which starts the program itself.\n\
+    On HTTP the server listens on 127.0.0.1 and prints its URL, and every request needs the\n\
+    token: `Authorization: Bearer ...`.")]
+pub(crate) struct Mcp {
+    /// The capsule's directory or manifest
+    #[arg(value_name = "DIR|FILE", default_value = ".")]
+    pub(crate) path: PathBuf,
+    /// Serve on HTTP, for any number of clients
+    #[arg(long)]
+    pub(crate) http: bool,
+    /// The port on 127.0.0.1; 0 is any free one
+    #[arg(long, value_name = "N", default_value_t = 0, requires = "http")]
+    pub(crate) port: u16,
+    /// The file with the token; it is made where there is none. Without this: `mcp-token` in the capsule's state
+    #[arg(long, value_name = "FILE", requires = "http")]
+    pub(crate) token_file: Option<PathBuf>,
 }
 
 #[derive(Args, Debug)]

@@ -1,6 +1,7 @@
 //! One file a command.
 
 mod explain;
+mod mcp;
 mod new;
 mod run;
 mod schema;
@@ -20,6 +21,7 @@ pub(crate) fn execute(command: Command) -> Result<ExitCode, Failure> {
     match command {
         Command::Run(run) => run::run(&run),
         Command::Tool(tool) => tool::tool(tool.command),
+        Command::Mcp(mcp) => mcp::mcp(&mcp),
         Command::Transports(transports) => transports::transports(&transports),
         Command::New(new) => new::new(&new),
         Command::Schema => schema::schema(),

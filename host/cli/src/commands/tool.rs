@@ -148,7 +148,7 @@ fn show_json(reply: &ToolReply) -> io::Result<()> {
 }
 
 /// Text that the tool streams, and warnings: shown, not part of the result.
-struct ToStderr;
+pub(super) struct ToStderr;
 
 impl RunSink for ToStderr {
     fn record(&self, event: RunEvent) {

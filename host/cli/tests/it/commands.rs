@@ -19,6 +19,7 @@ fn the_help_of_every_command_has_an_example() {
         &["tool"],
         &["tool", "list"],
         &["tool", "call"],
+        &["mcp"],
         &["transports"],
         &["new"],
         &["schema"],

@@ -7,6 +7,8 @@ mod guests;
 mod http;
 mod kinds;
 mod manifests;
+mod mcp;
+mod mcp_judges;
 mod peer;
 mod pty;
 mod run;
