@@ -1,4 +1,4 @@
-//! What the conformance kit needs of this transport: the driver `anthropic`, the real client, the scripted provider.
+//! What the conformance kit needs of this transport: a driver, the real client, the scripted provider.
 
 use std::{path::Path, sync::Arc};
 
@@ -7,10 +7,25 @@ use capsule_fakes::Provider;
 use capsule_net::NetClient;
 use capsule_transport_kit::{Fixture, NoSecrets, Script, Stage};
 
+/// On the driver `anthropic`.
 pub(crate) struct Http;
+
+/// On the driver of this name.
+pub(crate) struct On(pub(crate) &'static str);
 
 #[async_trait]
 impl Fixture for Http {
+    fn descriptor(&self) -> &'static TransportDescriptor {
+        On("anthropic").descriptor()
+    }
+
+    async fn stage(&self, script: Script) -> Stage {
+        On("anthropic").stage(script).await
+    }
+}
+
+#[async_trait]
+impl Fixture for On {
     fn descriptor(&self) -> &'static TransportDescriptor {
         Registry::<TransportDescriptor>::linked().unwrap().get("http").unwrap()
     }
@@ -18,7 +33,7 @@ impl Fixture for Http {
     async fn stage(&self, script: Script) -> Stage {
         let provider = Arc::new(Provider::start((&script).into()).await.unwrap());
         let settings = json!({
-            "driver": "anthropic", "endpoint": provider.url(), "api_key": "sk-dummy-key",
+            "driver": self.0, "endpoint": provider.url(), "api_key": "sk-dummy-key",
             "retry": {"max_retries": 2, "initial_delay": "1ms", "max_delay": "5ms"}
         });
         let schema = (self.descriptor().settings_schema)(Some(&settings));
