@@ -8,14 +8,19 @@ use std::{
 };
 
 use capsule_api::{
-    Caller, Cancel, Catalogue, Clock, Error, HttpClient, RunSink, Secrets, Services, SystemClock, ToolDispatch,
-    TransportDescriptor,
+    Caller, Cancel, Catalogue, Clock, Error, HttpClient, RunSink, Secrets, Services, SystemClock, Tool, ToolDispatch,
+    Transport, TransportDescriptor,
 };
 use capsule_manifest::{EnvSecrets, Loaded, Options, Override, ToolEntry, ToolFile};
 use capsule_session::{Agent, CapsuleInfo, Places, Prompting, Toolkit};
 use capsule_tools::{Bindings, CommandInput, Grants, Limits, Mode, Preopen, ToolSource, Toolbox};
 
-use crate::{Failure, args::Selection, catalog, links};
+use crate::{
+    Failure,
+    args::Selection,
+    catalog, links,
+    script::{self, Script},
+};
 
 /// How long guests may take to end when the program does.
 const SANDBOX_GRACE: Duration = Duration::from_secs(2);
@@ -129,12 +134,14 @@ fn equip_in(choice: &Choice, surroundings: &Surroundings) -> Result<Equipped, Fa
     let loaded = choice.load()?;
     let places = Places::of(&loaded.manifest.name, &*surroundings.env);
     let clock = surroundings.clock.clone();
-    let sources: Vec<_> = loaded
-        .manifest
-        .tools
-        .iter()
-        .map(|entry| source(&loaded, entry))
-        .collect();
+    let manifest = &loaded.manifest;
+    let mut sources: Vec<_> = manifest.tools.iter().map(|entry| source(&loaded, entry)).collect();
+    sources.extend(
+        manifest
+            .script
+            .iter()
+            .map(|script| ToolSource::script(loaded.path(script))),
+    );
     let options = capsule_tools::Options {
         cache_dir: Some(places.component_cache().to_owned()),
         clock: clock.clone(),
@@ -168,18 +175,12 @@ pub fn assemble_in(choice: &Choice, surroundings: Surroundings) -> Result<Assemb
         places,
         clock,
     } = equip_in(choice, &surroundings)?;
-    let transports = catalog::transports()?;
-    let descriptor = transports.get(&loaded.selected)?;
-    let chosen = loaded.settings(&transports)?;
     let secrets: Arc<dyn Secrets> = Arc::new(EnvSecrets::new(&loaded.base));
-    let services = Services::new(clock, secrets.clone(), surroundings.http);
-    let prompting = Prompting {
-        model: chosen.model(&*secrets)?,
-        system_prompt: chosen.system_prompt(&*secrets)?,
-        limits: chosen.limits,
+    let services = Services::new(clock, secrets, surroundings.http);
+    let peer = match toolbox.script() {
+        Some(script) => Peer::script(script),
+        None => Peer::model(&loaded, &services)?,
     };
-    let redacted = |error: Error| error.map_text(|text| secrets.redact(text).into_owned());
-    let transport = (descriptor.build)(chosen.settings.clone(), services.clone()).map_err(redacted)?;
     let warnings = toolbox
         .warnings()
         .iter()
@@ -192,10 +193,10 @@ pub fn assemble_in(choice: &Choice, surroundings: Surroundings) -> Result<Assemb
     let toolkit: Arc<dyn Toolkit> = Arc::new(Tools(toolbox.clone()));
     let agent = Agent {
         capsule,
-        descriptor,
-        transport,
+        descriptor: peer.descriptor,
+        transport: peer.transport,
         toolkit,
-        prompting,
+        prompting: peer.prompting,
         services,
     };
     Ok(Assembled {
@@ -205,6 +206,42 @@ pub fn assemble_in(choice: &Choice, surroundings: Surroundings) -> Result<Assemb
         warnings,
         toolbox,
     })
+}
+
+/// Who works on the tasks.
+struct Peer {
+    descriptor: &'static TransportDescriptor,
+    transport: Box<dyn Transport>,
+    prompting: Prompting,
+}
+
+impl Peer {
+    fn script(script: Arc<dyn Tool>) -> Self {
+        Self {
+            descriptor: &script::DESCRIPTOR,
+            transport: Box::new(Script(script)),
+            prompting: Prompting::default(),
+        }
+    }
+
+    fn model(loaded: &Loaded, services: &Services) -> Result<Self, Failure> {
+        let transports = catalog::transports()?;
+        let descriptor = transports.get(&loaded.selected)?;
+        let chosen = loaded.settings(&transports)?;
+        let secrets = &*services.secrets;
+        let prompting = Prompting {
+            model: chosen.model(secrets)?,
+            system_prompt: chosen.system_prompt(secrets)?,
+            limits: chosen.limits,
+        };
+        let redacted = |error: Error| error.map_text(|text| secrets.redact(text).into_owned());
+        let transport = (descriptor.build)(chosen.settings.clone(), services.clone()).map_err(redacted)?;
+        Ok(Self {
+            descriptor,
+            transport,
+            prompting,
+        })
+    }
 }
 
 impl Assembled {

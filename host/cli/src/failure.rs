@@ -33,7 +33,13 @@ pub(crate) mod codes {
         meaning: "What the command prints could not be written.",
         remedy: "Check where its output goes: a full disk, or a pipe whose reader ended.",
     };
-    pub(crate) const ALL: &[&Code] = &[&USAGE, &INTERNAL, &OUTPUT];
+    pub(crate) const SCRIPT: Code = Code {
+        id: "cli-script",
+        kind: ErrorKind::BadRequest,
+        meaning: "The script of the capsule did not come to its end.",
+        remedy: "The message says what it did; the trace has the calls that it made.",
+    };
+    pub(crate) const ALL: &[&Code] = &[&USAGE, &INTERNAL, &OUTPUT, &SCRIPT];
 }
 
 /// Why a command did not do its work.

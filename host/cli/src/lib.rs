@@ -21,6 +21,7 @@ mod commands;
 mod exit;
 mod failure;
 mod links;
+mod script;
 mod signals;
 mod view;
 

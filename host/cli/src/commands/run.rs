@@ -31,7 +31,12 @@ pub(crate) fn run(args: &Run) -> Result<ExitCode, Failure> {
         assembled.shut_down();
         return Ok(ExitCode::SUCCESS);
     }
-    let input = Input::text(task_text(args, assembled.loaded.manifest.task.as_deref())?);
+    let manifest = &assembled.loaded.manifest;
+    let input = match (&manifest.script, &args.task) {
+        // A script knows what it is to do.
+        (Some(_), None) => Input::text(manifest.task.as_deref().unwrap_or_default()),
+        _ => Input::text(task_text(args, manifest.task.as_deref())?),
+    };
     let done = on_runtime(one_task(&assembled, args, input));
     assembled.shut_down();
     done?
