@@ -1,30 +1,31 @@
 //! Plays the entries of a tape in order.
 
 use std::{
-    sync::{Mutex, PoisonError},
+    sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
-use capsule_api::{Bytes, Error, Playback, Recorded, Request};
+use capsule_api::{Bytes, Error, Playback, Recorded, Request, RequestShape, Secrets, Tape, TapeEntry};
 
-use crate::{
-    codes,
-    shape::Shape,
-    tape::{Entry, Tape},
-};
+use crate::{codes, settings::Drift, shape::differences};
 
 /// A tape and where it is.
 pub(crate) struct Player {
     tape: Tape,
     timed: bool,
+    drift: Drift,
+    /// What a recording does not show is not compared either.
+    secrets: Arc<dyn Secrets>,
     at: Mutex<usize>,
 }
 
 impl Player {
-    pub(crate) fn new(tape: Tape, timed: bool) -> Self {
+    pub(crate) fn new(tape: Tape, timed: bool, drift: Drift, secrets: Arc<dyn Secrets>) -> Self {
         Self {
             tape,
             timed,
+            drift,
+            secrets,
             at: Mutex::new(0),
         }
     }
@@ -33,7 +34,7 @@ impl Player {
 impl Playback for Player {
     fn next(&self, request: &Request) -> Result<Recorded, Error> {
         let mut at = self.at.lock().unwrap_or_else(PoisonError::into_inner);
-        let shape = Shape::of(request);
+        let shape = RequestShape::of(request).map_text(|text| self.secrets.redact(text).into_owned());
         let entries = &self.tape.entries;
         // A new conversation plays the tape from its start, unless the tape goes on with one.
         let fits = |at: usize| entries.get(at).is_some_and(|entry| entry.shape().roles == shape.roles);
@@ -48,8 +49,10 @@ impl Playback for Player {
             );
             return Err(Error::new(&codes::EXHAUSTED, message));
         };
-        let differences = entry.shape().differences(&shape);
-        if !differences.is_empty() {
+        let differences = differences(entry.shape(), &shape);
+        // An answer to another conversation makes no sense in this one.
+        let playable = entry.shape().roles == shape.roles && self.drift == Drift::Ignore;
+        if !differences.is_empty() && !playable {
             let message = format!(
                 "model request {} of the run is not the one on the tape: {}",
                 *at + 1,
@@ -63,10 +66,10 @@ impl Playback for Player {
 }
 
 impl Player {
-    fn recorded(&self, entry: &Entry) -> Recorded {
+    fn recorded(&self, entry: &TapeEntry) -> Recorded {
         match entry {
-            Entry::Response(entry) => Recorded::Response(entry.response.clone()),
-            Entry::Stream(entry) => {
+            TapeEntry::Response(entry) => Recorded::Response(entry.response.clone()),
+            TapeEntry::Stream(entry) => {
                 let chunks = entry.chunks.iter();
                 let chunks = chunks.map(|(ms, text)| (Duration::from_millis(*ms), Bytes::from(text.clone())));
                 Recorded::Stream {

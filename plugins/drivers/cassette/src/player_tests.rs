@@ -1,7 +1,8 @@
-use capsule_api::{ContentBlock, Message, Response, StopReason, Usage, serde_json::Map};
+use std::borrow::Cow;
+
+use capsule_api::{ContentBlock, Message, Response, Secret, StopReason, TapedResponse, Usage, serde_json::Map};
 
 use super::*;
-use crate::tape::ResponseEntry;
 
 fn request(turns: usize) -> Request {
     let user = || Message::User {
@@ -28,19 +29,30 @@ fn answer(text: &str) -> Response {
     }
 }
 
+/// Hides one word.
+struct Hiding;
+
+impl Secrets for Hiding {
+    fn expand(&self, text: &str) -> Result<String, Error> {
+        Ok(text.to_owned())
+    }
+
+    fn protect(&self, _: &Secret) {}
+
+    fn redact<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        Cow::Owned(text.replace("hidden", "[redacted]"))
+    }
+}
+
 fn player(entries: &[(usize, &str)]) -> Player {
     let entry = |(turns, text): &(usize, &str)| {
-        Entry::Response(ResponseEntry {
-            request: Shape::of(&request(*turns)),
+        TapeEntry::Response(TapedResponse {
+            request: RequestShape::of(&request(*turns)),
             response: answer(text),
         })
     };
-    let tape = Tape {
-        version: 1,
-        capsule: String::new(),
-        entries: entries.iter().map(entry).collect(),
-    };
-    Player::new(tape, false)
+    let tape = Tape::new("", entries.iter().map(entry).collect());
+    Player::new(tape, false, Drift::Fail, Arc::new(Hiding))
 }
 
 #[test]
@@ -66,4 +78,40 @@ fn a_request_beyond_the_tape_and_one_of_another_shape_are_errors() {
     assert_eq!(player.next(&request(2)).unwrap_err().code, "cassette-exhausted");
     let player = self::player(&[(2, "two")]);
     assert_eq!(player.next(&request(1)).unwrap_err().code, "cassette-drift");
+}
+
+/// A tape on which the tool answered this, and a request in which it answers that.
+fn answered(drift: Drift, recorded: &str, now: &str) -> (Player, Request) {
+    let mut asked = request(1);
+    let mut request = |result: &str| {
+        asked.messages.truncate(1);
+        asked.messages.push(Message::Assistant { content: Vec::new() });
+        asked.messages.push(Message::Tool {
+            tool_call_id: "a".to_owned(),
+            is_error: false,
+            content: vec![ContentBlock::text(result)],
+        });
+        asked.clone()
+    };
+    let entry = TapeEntry::Response(TapedResponse {
+        request: RequestShape::of(&request(recorded)),
+        response: answer("so"),
+    });
+    let player = Player::new(Tape::new("", vec![entry]), false, drift, Arc::new(Hiding));
+    (player, request(now))
+}
+
+#[test]
+fn another_result_ends_the_run_unless_drift_is_ignored() {
+    let (player, request) = answered(Drift::Fail, "7", "8");
+    assert_eq!(player.next(&request).unwrap_err().code, "cassette-drift");
+    let (player, request) = answered(Drift::Ignore, "7", "8");
+    assert_eq!(player.next(&request).unwrap(), Recorded::Response(answer("so")));
+    assert_eq!(player.next(&self::request(2)).unwrap_err().code, "cassette-exhausted");
+}
+
+#[test]
+fn what_is_hidden_on_the_tape_is_not_compared() {
+    let (player, request) = answered(Drift::Fail, "key [redacted]", "key hidden");
+    assert_eq!(player.next(&request).unwrap(), Recorded::Response(answer("so")));
 }

@@ -22,6 +22,19 @@ struct Own {
     tape: PathBuf,
     #[serde(default)]
     timing: bool,
+    #[serde(default)]
+    drift: Drift,
+}
+
+/// What to do where a tool answers something else than was recorded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Drift {
+    /// The run fails.
+    #[default]
+    Fail,
+    /// The tape is played on, as long as the conversation has the recorded shape.
+    Ignore,
 }
 
 /// JSON Schema of the settings.
@@ -34,6 +47,10 @@ pub(crate) fn schema() -> Value {
             "timing": {
                 "type": "boolean", "default": false,
                 "description": "Whether the answers come in the time in which they were recorded; else at once."
+            },
+            "drift": {
+                "enum": ["fail", "ignore"], "default": "fail",
+                "description": "Whether a tool that answers something else than was recorded ends the run."
             }
         },
         "additionalProperties": false
@@ -45,5 +62,6 @@ pub(crate) fn build(settings: Settings, services: &Services) -> Result<BuiltDriv
     let own: Own = settings.decode(services.secrets.as_ref())?;
     let path = settings.path("tape", &own.tape)?;
     let tape = tape::load(&path)?;
-    Ok(BuiltDriver::Playback(Box::new(Player::new(tape, own.timing))))
+    let player = Player::new(tape, own.timing, own.drift, services.secrets.clone());
+    Ok(BuiltDriver::Playback(Box::new(player)))
 }

@@ -1,5 +1,5 @@
 use capsule_api::{
-    ToolDefinition,
+    ContentBlock, Message, Request, ToolDefinition,
     serde_json::{Map, json},
 };
 
@@ -22,7 +22,7 @@ fn request(messages: Vec<Message>) -> Request {
     }
 }
 
-fn run(task: &str, results: &[&str]) -> Shape {
+fn run(task: &str, results: &[&str]) -> RequestShape {
     let mut messages = vec![
         Message::User {
             content: vec![ContentBlock::text(task)],
@@ -34,27 +34,17 @@ fn run(task: &str, results: &[&str]) -> Shape {
         is_error: false,
         content: vec![ContentBlock::text(*result)],
     }));
-    Shape::of(&request(messages))
-}
-
-#[test]
-fn a_shape_is_roles_tools_and_what_is_new() {
-    let expected = Shape {
-        roles: ["user", "assistant", "tool", "tool"].map(str::to_owned).into(),
-        tools: ["read", "write"].map(str::to_owned).into(),
-        last: ["A", "B"].map(str::to_owned).into(),
-    };
-    assert_eq!(run("go", &["A", "B"]), expected);
+    RequestShape::of(&request(messages))
 }
 
 #[test]
 fn another_task_is_no_drift_and_another_result_is() {
     assert_eq!(
-        run("one", &["A"]).differences(&run("two", &["A"])),
+        differences(&run("one", &["A"]), &run("two", &["A"])),
         Vec::<String>::new()
     );
     assert_eq!(
-        run("go", &["A", "total: 7\nok"]).differences(&run("go", &["A", "total: 8\nok"])),
+        differences(&run("go", &["A", "total: 7\nok"]), &run("go", &["A", "total: 8\nok"])),
         ["the result of tool call 2 differs\n  recorded: total: 7\\nok\n  now:      total: 8\\nok"]
     );
 }
@@ -62,7 +52,7 @@ fn another_task_is_no_drift_and_another_result_is() {
 #[test]
 fn a_long_difference_is_shown_from_where_it_begins() {
     let long = |end: &str| format!("{}{end}", "x".repeat(500));
-    let found = run("go", &[&long("A")]).differences(&run("go", &[&long("B")]));
+    let found = differences(&run("go", &[&long("A")]), &run("go", &[&long("B")]));
     let expected = format!(
         "the result of tool call 1 differs\n  recorded: …{0}A\n  now:      …{0}B",
         "x".repeat(20)
@@ -72,7 +62,7 @@ fn a_long_difference_is_shown_from_where_it_begins() {
 
 #[test]
 fn another_sequence_of_roles_is_drift() {
-    let found = run("go", &["A"]).differences(&run("go", &["A", "B"]));
+    let found = differences(&run("go", &["A"]), &run("go", &["A", "B"]));
     assert_eq!(
         found,
         [
@@ -83,10 +73,10 @@ fn another_sequence_of_roles_is_drift() {
 
 #[test]
 fn tools_on_offer_alone_are_no_drift_but_are_told_beside_one() {
-    let recorded = Shape {
+    let recorded = RequestShape {
         tools: vec!["read".to_owned()],
         ..run("go", &["A"])
     };
-    assert_eq!(recorded.differences(&run("go", &["A"])).len(), 0);
-    assert_eq!(recorded.differences(&run("go", &["B"])).len(), 2);
+    assert_eq!(differences(&recorded, &run("go", &["A"])).len(), 0);
+    assert_eq!(differences(&recorded, &run("go", &["B"])).len(), 2);
 }
