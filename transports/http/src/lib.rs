@@ -22,6 +22,7 @@ mod rules;
 mod settings;
 mod stopwatch;
 mod summary;
+mod taping;
 mod tools;
 mod transport;
 mod wire_driver;

@@ -6,7 +6,7 @@ use capsule_api::{
 };
 
 use crate::{
-    codes,
+    codes, taping,
     wire_driver::{Decoding, refusal},
 };
 
@@ -20,7 +20,10 @@ pub(crate) struct PlaybackDriver {
 impl Driver for PlaybackDriver {
     async fn request(&self, request: &Request, out: &mut dyn DriverOut) -> Result<Response, Error> {
         match self.playback.next(request)? {
-            Recorded::Response(response) => Ok(response),
+            Recorded::Response(response) => {
+                taping::whole(&self.services, request, &response);
+                Ok(response)
+            }
             Recorded::Stream {
                 wire,
                 status,
@@ -28,6 +31,7 @@ impl Driver for PlaybackDriver {
                 timed,
             } => {
                 let format = wire_format(&wire)?;
+                taping::again(&self.services, request, (&wire, status), &chunks);
                 if status != 200 {
                     let body: Vec<u8> = chunks.iter().flat_map(|(_, bytes)| bytes.iter().copied()).collect();
                     return Err(refusal(format, &head(status)?, &body, self.services.clock.as_ref()));

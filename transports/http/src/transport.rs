@@ -16,6 +16,7 @@ use crate::{
     resume::{self, Peer},
     retry::Policy,
     settings::{self, Own},
+    taping::TapedDriver,
     wire_driver::WireDriver,
 };
 
@@ -50,6 +51,7 @@ pub(crate) fn build(settings: Settings, services: Services) -> Result<Box<dyn Tr
             let driver = WireDriver {
                 wire: wire.clone(),
                 format: descriptor.wire.ok_or_else(|| no_wire(descriptor))?,
+                name: descriptor.name,
                 services: services.clone(),
                 idle: own.idle_timeout.0,
             };
@@ -61,7 +63,10 @@ pub(crate) fn build(settings: Settings, services: Services) -> Result<Box<dyn Tr
             let services = services.clone();
             (Box::new(PlaybackDriver { playback, services }), Billing::Free, None)
         }
-        BuiltDriver::Driver(driver) => (driver, Billing::Unknown, None),
+        BuiltDriver::Driver(driver) => {
+            let services = services.clone();
+            (Box::new(TapedDriver { driver, services }), Billing::Unknown, None)
+        }
         _ => return Err(no_wire(descriptor)),
     };
     let peer = match wire.as_ref().and_then(|wire| endpoint(wire.as_ref())) {

@@ -14,6 +14,7 @@ use crate::{
     codes,
     decoder::Framer,
     retry,
+    taping::Taping,
 };
 
 /// The most of an error's body that is read.
@@ -25,6 +26,8 @@ const MAX_QUOTE: usize = 200;
 pub(crate) struct WireDriver {
     pub(crate) wire: Arc<dyn Wire>,
     pub(crate) format: WireFormat,
+    /// The driver's name, for a recording.
+    pub(crate) name: &'static str,
     pub(crate) services: Services,
     /// The longest wait for the head of an answer, and between two pieces of it.
     pub(crate) idle: Duration,
@@ -34,28 +37,43 @@ pub(crate) struct WireDriver {
 impl Driver for WireDriver {
     async fn request(&self, request: &Request, out: &mut dyn DriverOut) -> Result<Response, Error> {
         let encoded = self.wire.encode(request)?;
-        let answered = self.exchange(encoded, out).await;
+        let mut tape = Taping::begin(&self.services, self.name, self.format, request);
+        let answered = self.exchange(encoded, out, &mut tape).await;
+        if let (Some(tape), Ok(response)) = (&mut tape, &answered) {
+            tape.answered(response);
+        }
         // A provider may quote what it was sent, and that may be the key.
         answered.map_err(|error| error.map_text(|text| self.services.secrets.redact(text).into_owned()))
     }
 }
 
 impl WireDriver {
-    async fn exchange(&self, request: http::Request<Bytes>, out: &mut dyn DriverOut) -> Result<Response, Error> {
+    async fn exchange(
+        &self,
+        request: http::Request<Bytes>,
+        out: &mut dyn DriverOut,
+        tape: &mut Option<Taping>,
+    ) -> Result<Response, Error> {
         let answer = self.patient(self.services.http.send(request)).await??;
         let (head, mut body) = answer.into_parts();
+        if let Some(tape) = tape {
+            tape.head(head.status.as_u16());
+        }
         if head.status != http::StatusCode::OK {
-            let start = self.start_of(&mut *body).await?;
+            let start = self.start_of(&mut *body, tape).await?;
             return Err(refusal(self.format, &head, &start, self.services.clock.as_ref()));
         }
         if !is_stream(&head.headers, self.format.framing) {
-            let start = self.start_of(&mut *body).await?;
+            let start = self.start_of(&mut *body, tape).await?;
             return Err(not_a_stream(&head.headers, &start));
         }
         let mut decoding = Decoding::new(self.format);
         while !decoding.stopped() {
             match self.patient(body.chunk()).await?? {
-                Some(bytes) => decoding.bytes(&bytes, out)?,
+                Some(bytes) => {
+                    note(tape, &bytes);
+                    decoding.bytes(&bytes, out)?;
+                }
                 None => {
                     decoding.end(out)?;
                     return decoding.response();
@@ -82,15 +100,23 @@ impl WireDriver {
     }
 
     /// The first bytes of a body. What was read before it broke is better than nothing.
-    async fn start_of(&self, body: &mut dyn HttpBody) -> Result<Vec<u8>, Error> {
+    async fn start_of(&self, body: &mut dyn HttpBody, tape: &mut Option<Taping>) -> Result<Vec<u8>, Error> {
         let mut start = Vec::new();
         while start.len() < MAX_REFUSAL
             && let Ok(Some(bytes)) = self.patient(body.chunk()).await?
         {
             let room = MAX_REFUSAL - start.len();
-            start.extend_from_slice(&bytes[..bytes.len().min(room)]);
+            let bytes = bytes.slice(..bytes.len().min(room));
+            note(tape, &bytes);
+            start.extend_from_slice(&bytes);
         }
         Ok(start)
+    }
+}
+
+fn note(tape: &mut Option<Taping>, bytes: &Bytes) {
+    if let Some(tape) = tape {
+        tape.chunk(bytes);
     }
 }
 
