@@ -9,6 +9,7 @@ use serde::Deserialize;
 use crate::{
     codes,
     meter::{Allowance, Prices},
+    retry::Policy,
 };
 
 pub(crate) const EXAMPLE: &str = "\
@@ -66,6 +67,17 @@ pub(crate) struct RetrySettings {
     pub(crate) initial_delay: HumanDuration,
     pub(crate) max_delay: HumanDuration,
     pub(crate) max_elapsed: HumanDuration,
+}
+
+impl RetrySettings {
+    pub(crate) fn policy(&self) -> Policy {
+        Policy {
+            max_retries: self.max_retries,
+            initial_delay: self.initial_delay.0,
+            max_delay: self.max_delay.0,
+            max_elapsed: self.max_elapsed.0,
+        }
+    }
 }
 
 impl Default for RetrySettings {

@@ -14,7 +14,6 @@ use crate::{
     meter::Spent,
     playback::PlaybackDriver,
     resume::{self, Peer},
-    retry::Policy,
     settings::{self, Own},
     taping::TapedDriver,
     wire_driver::WireDriver,
@@ -37,12 +36,7 @@ pub(crate) fn build(settings: Settings, services: Services) -> Result<Box<dyn Tr
         .only(&settings::own_schema())
         .decode(services.secrets.as_ref())?;
     let descriptor = Registry::<DriverDescriptor>::linked()?.get(&own.driver)?;
-    let mut policy = Policy {
-        max_retries: own.retry.max_retries,
-        initial_delay: own.retry.initial_delay.0,
-        max_delay: own.retry.max_delay.0,
-        max_elapsed: own.retry.max_elapsed.0,
-    };
+    let mut policy = own.retry.policy();
     let schema = (descriptor.settings_schema)();
     let built = (descriptor.build)(settings.only(&schema), &services)?;
     let (driver, billing, wire): (Box<dyn Driver>, _, _) = match built {
@@ -69,14 +63,7 @@ pub(crate) fn build(settings: Settings, services: Services) -> Result<Box<dyn Tr
         }
         _ => return Err(no_wire(descriptor)),
     };
-    let peer = match wire.as_ref().and_then(|wire| endpoint(wire.as_ref())) {
-        Some(uri) => format!(
-            "{} at {}",
-            own.driver,
-            uri.authority().map_or("", |authority| authority.as_str())
-        ),
-        None => own.driver.clone(),
-    };
+    let peer = peer_name(&own.driver, wire.as_deref());
     let shared = Shared {
         allowance: own.allowance()?,
         wall: own.wall_clock.map(|wall| wall.0),
@@ -95,6 +82,17 @@ pub(crate) fn build(settings: Settings, services: Services) -> Result<Box<dyn Tr
         services,
         wire,
     }))
+}
+
+/// Who answers, for people and for what is kept: the driver, and where it asks.
+fn peer_name(driver: &str, wire: Option<&dyn Wire>) -> String {
+    match wire.and_then(endpoint) {
+        Some(uri) => format!(
+            "{driver} at {}",
+            uri.authority().map_or("", |authority| authority.as_str())
+        ),
+        None => driver.to_owned(),
+    }
 }
 
 fn no_wire(descriptor: &DriverDescriptor) -> Error {
