@@ -21,7 +21,7 @@ mod spawner;
 mod watchdog;
 
 pub use bridge::{AttachedTurn, Bridge, SlotDispatch};
-pub use capsule_mcp::{Listed, Options as BridgeOptions, ToolMeta};
+pub use capsule_mcp::{Generations, Listed, Options as BridgeOptions, ToolMeta};
 pub use child::{Child, STDERR_TAIL};
 pub use group::{Exit, Stop};
 pub use lines::{Line, LineReader, LineSplitter, MAX_LINE};
