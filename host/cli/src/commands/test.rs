@@ -1,0 +1,177 @@
+//! `capsule test`: the tapes of a capsule, played with its real tools.
+
+use std::{
+    fs,
+    io::{self, Write},
+    path::{Path, PathBuf},
+    process::ExitCode,
+    sync::Arc,
+};
+
+use anstyle::{AnsiColor, Style};
+use capsule_api::{Error, Fold, Input, Outcome, Tape};
+use capsule_session::{Read, Reader, Report, RunPlace, Task, What};
+use serde_json::json;
+
+use super::on_runtime;
+use crate::{
+    Assembled, Choice, Failure, Surroundings,
+    args::Test,
+    assemble_recorded, exit, failure,
+    rehearsal::{self, Drift, Rehearsed, TapeRecorder},
+    signals::{Signal, Signals},
+    view,
+};
+
+/// The folder of a capsule's tapes.
+const TAPES: &str = "tapes";
+
+pub(crate) fn test(args: &Test) -> Result<ExitCode, Failure> {
+    let choice = Choice::of(&args.path);
+    let base = choice.load()?.base;
+    let tapes = tapes(&base)?;
+    let mut drifted = 0;
+    for path in &tapes {
+        let name = path.strip_prefix(&base).unwrap_or(path).display().to_string();
+        let played = play(&choice, path)?;
+        if let Some(signal) = played.signal {
+            return Ok(ExitCode::from(signal.exit_code()));
+        }
+        drifted += usize::from(!played.drift.is_empty());
+        let told = show(&name, &played, args.json);
+        told.map_err(|error| failure::output(&error))?;
+    }
+    if !args.json && drifted > 0 {
+        let told = writeln!(
+            anstream::stderr().lock(),
+            "{drifted} of {} drifted; where the change is meant, record again: capsule run --record FILE",
+            view::count(tapes.len() as u64, "tape")
+        );
+        told.map_err(|error| failure::output(&error))?;
+    }
+    Ok(ExitCode::from(if drifted > 0 { exit::FAILED } else { 0 }))
+}
+
+/// The tapes of a capsule, by name.
+fn tapes(base: &Path) -> Result<Vec<PathBuf>, Failure> {
+    let dir = base.join(TAPES);
+    let entries = fs::read_dir(&dir).into_iter().flatten().flatten();
+    let mut tapes: Vec<_> = entries
+        .map(|entry| entry.path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "json"))
+        .collect();
+    tapes.sort();
+    if tapes.is_empty() {
+        let message = format!(
+            "there is no tape in {}: record one with `capsule run --record {}`",
+            dir.display(),
+            dir.join("NAME.json").display()
+        );
+        return Err(Failure::usage(message));
+    }
+    Ok(tapes)
+}
+
+/// What came of a tape.
+struct Played {
+    requests: usize,
+    calls: u32,
+    drift: Vec<Drift>,
+    /// What ended the rehearsal from outside.
+    signal: Option<Signal>,
+}
+
+fn play(choice: &Choice, path: &Path) -> Result<Played, Failure> {
+    let tape = rehearsal::read(path)?;
+    let choice = rehearsal::rehearsing(choice, path)?;
+    let recorder = Arc::new(TapeRecorder::default());
+    let assembled = assemble_recorded(&choice, Surroundings::process(), recorder.clone())?;
+    let ran = on_runtime(run(&assembled, task_of(&tape)));
+    assembled.shut_down();
+    let Ran { report, fold, signal } = ran??;
+    let now = recorder.take(&tape.capsule)?;
+    let drift = rehearsal::compare(&Rehearsed {
+        recorded: &tape.entries,
+        now: &now.entries,
+        fold: &fold,
+        outcome: &report.outcome,
+        player: crate::links::player::DRIVER,
+    });
+    Ok(Played {
+        requests: now.entries.len(),
+        calls: report.calls,
+        drift,
+        signal: signal.filter(|_| matches!(report.outcome, Ok(Outcome::Cancelled))),
+    })
+}
+
+/// What the user said when the tape was recorded.
+fn task_of(tape: &Tape) -> Input {
+    let first = tape.entries.first().map(|entry| entry.shape().last.join("\n"));
+    Input::text(first.unwrap_or_default())
+}
+
+struct Ran {
+    report: Report,
+    fold: Fold,
+    signal: Option<Signal>,
+}
+
+async fn run(assembled: &Assembled, input: Input) -> Result<Ran, Failure> {
+    let agent = &assembled.agent;
+    let task = Task::new(&agent.services);
+    let place = RunPlace {
+        run_dir: assembled.places.make_run_dir(task.log.task())?,
+        context: None,
+    };
+    let signals = Signals::cancel(task.cancel.clone())?;
+    let (report, fold) = tokio::join!(agent.run(&task, input, place), folded(task.log.reader()));
+    Ok(Ran {
+        report,
+        fold: fold?,
+        signal: signals.seen(),
+    })
+}
+
+async fn folded(mut reader: Reader) -> Result<Fold, Error> {
+    let mut fold = Fold::default();
+    while let Some(read) = reader.next().await {
+        match read {
+            Read::Entry(entry) => match &entry.what {
+                What::Model(event) => fold.event(event),
+                What::Run(event) => fold.run(event),
+                _ => {}
+            },
+            Read::Missed(count) => {
+                let lost = io::Error::other(format!("{count} events were lost"));
+                return Err(failure::internal("follow the run", &lost));
+            }
+        }
+    }
+    Ok(fold)
+}
+
+fn show(name: &str, played: &Played, as_json: bool) -> io::Result<()> {
+    let Played {
+        requests, calls, drift, ..
+    } = played;
+    if as_json {
+        let drift: Vec<_> = drift.iter().map(Drift::to_json).collect();
+        let line =
+            json!({"tape": name, "passed": drift.is_empty(), "requests": requests, "calls": calls, "drift": drift});
+        return writeln!(io::stdout().lock(), "{line}");
+    }
+    let mut out = anstream::stdout().lock();
+    let (verdict, colour) = match drift.is_empty() {
+        true => ("ok", AnsiColor::Green),
+        false => ("drift", AnsiColor::Red),
+    };
+    let style = Style::new().fg_color(Some(colour.into()));
+    let calls = view::count(*calls, "tool call");
+    writeln!(
+        out,
+        "{style}{verdict:<5}{style:#} {name} · {}, {calls}",
+        view::count(*requests as u64, "request")
+    )?;
+    drift.iter().try_for_each(|drift| drift.show(&mut out))
+}
