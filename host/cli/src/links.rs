@@ -11,3 +11,13 @@ use capsule_transport_http as _;
 
 /// The transport of a manifest that names none.
 pub(crate) const DEFAULT_TRANSPORT: &str = "http";
+
+/// The driver that plays tapes, and its settings.
+pub(crate) mod player {
+    /// Its name, with which the codes of its errors begin.
+    pub(crate) const DRIVER: &str = "cassette";
+    /// The file.
+    pub(crate) const TAPE: &str = "tape";
+    /// What to do where a tool answers something else than was recorded, and how to say that the run goes on.
+    pub(crate) const DRIFT: (&str, &str) = ("drift", "ignore");
+}

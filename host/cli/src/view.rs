@@ -127,7 +127,8 @@ fn limit(which: Limit) -> &'static str {
     }
 }
 
-fn count(n: u32, what: &str) -> String {
+pub(crate) fn count(n: impl Into<u64>, what: &str) -> String {
+    let n = n.into();
     format!("{n} {what}{}", if n == 1 { "" } else { "s" })
 }
 
