@@ -142,7 +142,9 @@ impl Turn {
                     return Halt::Over;
                 }
             };
+            let mut told = false;
             for action in actions {
+                told |= matches!(action, Action::Say(_) | Action::Opened);
                 let halt = match action {
                     Action::Opened => self.start(prompt, &io).await,
                     Action::Last(calls) => {
@@ -158,7 +160,8 @@ impl Turn {
                     return halt;
                 }
             }
-            if let Some(halt) = self.room(&io).await {
+            // A line that told nothing needs no room.
+            if told && let Some(halt) = self.room(&io).await {
                 return halt;
             }
         }
