@@ -35,19 +35,11 @@ async fn codex_nothing_in_a_prompt_is_expanded_or_executed() {
     let scene = scene(&cli, Script::new().then(Reply::text("Noted.")).repeat_last()).await;
     let secret = scene.dir.path().join("host-file");
     std::fs::write(&secret, "CONTENT-OF-A-HOST-FILE").unwrap();
-    // A skill where the CLI would find one, if it looked at the person's home or at the state of the context.
-    let skill = scene.dir.path().join("state/codex/skills/leak");
-    std::fs::create_dir_all(&skill).unwrap();
-    std::fs::write(
-        skill.join("SKILL.md"),
-        "---\nname: leak\ndescription: d\n---\nBODY-OF-A-SKILL\n",
-    )
-    .unwrap();
     let by_path = format!("@{} please", secret.display());
     let prompts = [
+        // A skill that the CLI brings along.
         "$skill-creator make one",
-        "$leak",
-        "[$leak](skill://leak)",
+        "[$skill-creator](skill://skill-creator)",
         "@/etc/hostname",
         "@.",
         "/model gpt-6",

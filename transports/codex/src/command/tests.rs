@@ -77,10 +77,10 @@ fn the_arguments_are_these_and_no_others() {
     assert_eq!(args(&spec(dir.path(), &[]), &config(json!({}))), wanted);
 }
 
-#[tokio::test]
-async fn m_03_the_clis_limit_on_a_call_is_longer_than_the_longest_tools_own() {
+/// What a run with a bridge is started with: its arguments, its program as it is shown, and the bridge's token.
+async fn with_bridge(longest: &[u64]) -> (Vec<String>, String, String) {
     let dir = tempfile::tempdir().unwrap();
-    let spec = spec(dir.path(), &[30, 75, 60]);
+    let spec = spec(dir.path(), longest);
     let run = RunDir::create(dir.path(), "run").unwrap();
     let clock = Arc::new(capsule_api::SystemClock);
     let options = capsule_transport_process::BridgeOptions::new("capsule", "1");
@@ -98,18 +98,40 @@ async fn m_03_the_clis_limit_on_a_call_is_longer_than_the_longest_tools_own() {
         catalogue: Path::new("/run/models.json"),
         bridge: Some(&bridge),
     };
-    let args = run.args();
-    let server = |key: &str| {
-        let start = format!("mcp_servers.capsule.{key}=");
-        args.iter().find_map(|arg| arg.strip_prefix(&start)).map(str::to_owned)
-    };
-    assert_eq!(server("tool_timeout_sec").as_deref(), Some("135"));
-    assert_eq!(server("required").as_deref(), Some("true"));
-    assert_eq!(server("default_tools_approval_mode").as_deref(), Some("\"approve\""));
-    assert_eq!(server("bearer_token_env_var").as_deref(), Some("\"CAPSULE_MCP_TOKEN\""));
-    let token = bridge.token().expose();
-    assert!(!args.iter().any(|arg| arg.contains(token)), "the token is no argument");
+    let token = bridge.token().expose().to_owned();
+    let started = (run.args(), format!("{:?}", run.program()), token);
     bridge.close(Duration::ZERO).await;
+    started
+}
+
+fn server<'a>(args: &'a [String], key: &str) -> Option<&'a str> {
+    let start = format!("mcp_servers.capsule.{key}=");
+    args.iter().find_map(|arg| arg.strip_prefix(&start))
+}
+
+#[tokio::test]
+async fn m_03_the_clis_limit_on_a_call_is_longer_than_the_longest_tools_own() {
+    let (args, ..) = with_bridge(&[30, 75, 60]).await;
+    assert_eq!(server(&args, "tool_timeout_sec"), Some("135"));
+}
+
+#[tokio::test]
+async fn m_02_calls_are_approved_beforehand_and_may_overlap() {
+    let (args, ..) = with_bridge(&[60]).await;
+    assert_eq!(server(&args, "default_tools_approval_mode"), Some("\"approve\""));
+    assert_eq!(server(&args, "supports_parallel_tool_calls"), Some("true"));
+}
+
+#[tokio::test]
+async fn p_09_the_tokens_variable_is_set_wherever_it_is_named_and_the_server_is_required() {
+    let (args, program, token) = with_bridge(&[60]).await;
+    assert_eq!(server(&args, "bearer_token_env_var"), Some("\"CAPSULE_MCP_TOKEN\""));
+    assert_eq!(server(&args, "required"), Some("true"));
+    assert!(
+        program.contains(r#""CAPSULE_MODEL_KEY", "CAPSULE_MCP_TOKEN"]"#),
+        "{program}"
+    );
+    assert!(!args.iter().any(|arg| arg.contains(&token)) && !program.contains(&token));
 }
 
 #[test]
