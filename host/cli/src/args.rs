@@ -21,6 +21,8 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Run one task: the answer on stdout, everything else on stderr
     Run(Box<Run>),
+    /// Play a capsule's tapes and say what its tools answer differently
+    Test(Test),
     /// List a capsule's tools, or call one without a model
     Tool(Tool),
     /// Serve a capsule's tools to any client of MCP, on standard input and output or on HTTP
@@ -59,7 +61,8 @@ pub(crate) struct Selection {
     capsule run -t 'Summarise notes/today.md'\n  \
     echo 'Summarise notes/today.md' | capsule run my-agent\n  \
     capsule run my-agent --json | jq -r 'select(.kind == \"call_end\").name'\n  \
-    capsule run my-agent --continue release -t 'And what is still open?'\n\n\
+    capsule run my-agent --continue release -t 'And what is still open?'\n  \
+    capsule run my-agent --record my-agent/tapes/notes.json\n\n\
     Exit codes: 0 completed, 1 failed, 2 usage or manifest, 3 no transport could run, 4 cancelled,\n\
     5 a limit was reached, 6 refused or truncated by the model, 130 Ctrl-C, 143 SIGTERM.")]
 pub(crate) struct Run {
@@ -74,6 +77,12 @@ pub(crate) struct Run {
     /// Keep the conversation under this name, and go on with it
     #[arg(long = "continue", value_name = "CONTEXT")]
     pub(crate) context: Option<String>,
+    /// Record every exchange with the model on this tape, without keys
+    #[arg(long, value_name = "FILE")]
+    pub(crate) record: Option<PathBuf>,
+    /// Play this tape in the model's place; the tools really run
+    #[arg(long, value_name = "FILE", conflicts_with = "driver")]
+    pub(crate) replay: Option<PathBuf>,
     /// Print every event as a JSON line on stdout
     #[arg(long)]
     pub(crate) json: bool,
@@ -83,6 +92,21 @@ pub(crate) struct Run {
     /// Say what would run, and run nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
+}
+
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  \
+    capsule test plugins/capsules/hello\n  \
+    capsule run my-agent --record my-agent/tapes/notes.json && capsule test my-agent\n\n\
+    Plays every tapes/*.json: the model's part comes from the tape, the tools really run, and what they answer is\n\
+    compared with what was recorded. Exit codes: 0 nothing differs, 1 something does, 2 there is nothing to play.")]
+pub(crate) struct Test {
+    /// The capsule's directory or manifest
+    #[arg(value_name = "DIR|FILE", default_value = ".")]
+    pub(crate) path: PathBuf,
+    /// Print one JSON object a tape
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Args, Debug)]

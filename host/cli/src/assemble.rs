@@ -8,8 +8,8 @@ use std::{
 };
 
 use capsule_api::{
-    Caller, Cancel, Catalogue, Clock, Error, HttpClient, RunSink, Secrets, Services, SystemClock, Tool, ToolDispatch,
-    Transport, TransportDescriptor,
+    Caller, Cancel, Catalogue, Clock, Error, HttpClient, Recorder, RunSink, Secrets, Services, SystemClock, Tool,
+    ToolDispatch, Transport, TransportDescriptor,
 };
 use capsule_manifest::{EnvSecrets, Loaded, Options, Override, ToolEntry, ToolFile};
 use capsule_session::{Agent, CapsuleInfo, Places, Prompting, Toolkit};
@@ -65,7 +65,7 @@ impl Choice {
         })
     }
 
-    fn load(&self) -> Result<Loaded, Failure> {
+    pub(crate) fn load(&self) -> Result<Loaded, Failure> {
         let transports = catalog::transports()?;
         if let Some(name) = &self.transport {
             transports.get(name)?;
@@ -169,6 +169,26 @@ pub fn assemble(choice: &Choice) -> Result<Assembled, Failure> {
 /// # Errors
 /// As for [`assemble`].
 pub fn assemble_in(choice: &Choice, surroundings: Surroundings) -> Result<Assembled, Failure> {
+    assemble_for(choice, surroundings, None)
+}
+
+/// The same, and every exchange with the model goes to `recorder`, where the transport owns its loop.
+///
+/// # Errors
+/// As for [`assemble`].
+pub fn assemble_recorded(
+    choice: &Choice,
+    surroundings: Surroundings,
+    recorder: Arc<dyn Recorder>,
+) -> Result<Assembled, Failure> {
+    assemble_for(choice, surroundings, Some(recorder))
+}
+
+fn assemble_for(
+    choice: &Choice,
+    surroundings: Surroundings,
+    recorder: Option<Arc<dyn Recorder>>,
+) -> Result<Assembled, Failure> {
     let Equipped {
         loaded,
         toolbox,
@@ -176,7 +196,8 @@ pub fn assemble_in(choice: &Choice, surroundings: Surroundings) -> Result<Assemb
         clock,
     } = equip_in(choice, &surroundings)?;
     let secrets: Arc<dyn Secrets> = Arc::new(EnvSecrets::new(&loaded.base));
-    let services = Services::new(clock, secrets, surroundings.http);
+    let mut services = Services::new(clock, secrets, surroundings.http);
+    services.recorder = recorder;
     let peer = match toolbox.script() {
         Some(script) => Peer::script(script),
         None => Peer::model(&loaded, &services)?,

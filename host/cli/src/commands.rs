@@ -5,6 +5,7 @@ mod mcp;
 mod new;
 mod run;
 mod schema;
+mod test;
 mod tool;
 mod transports;
 
@@ -20,6 +21,7 @@ const RUNTIME_GRACE: std::time::Duration = std::time::Duration::from_millis(500)
 pub(crate) fn execute(command: Command) -> Result<ExitCode, Failure> {
     match command {
         Command::Run(run) => run::run(&run),
+        Command::Test(test) => test::test(&test),
         Command::Tool(tool) => tool::tool(tool.command),
         Command::Mcp(mcp) => mcp::mcp(&mcp),
         Command::Transports(transports) => transports::transports(&transports),

@@ -39,7 +39,25 @@ pub(crate) mod codes {
         meaning: "The script of the capsule did not come to its end.",
         remedy: "The message says what it did; the trace has the calls that it made.",
     };
-    pub(crate) const ALL: &[&Code] = &[&USAGE, &INTERNAL, &OUTPUT, &SCRIPT];
+    pub(crate) const TAPE: Code = Code {
+        id: "cli-tape",
+        kind: ErrorKind::Settings,
+        meaning: "The tape cannot be played, or could not be written where it is asked for.",
+        remedy: "Check the path and the file's access rights; a tape of another version is recorded again.",
+    };
+    pub(crate) const TAPE_FILE: Code = Code {
+        id: "cli-tape-file",
+        kind: ErrorKind::Storage,
+        meaning: "The run is over, and its tape could not be written.",
+        remedy: "Check the disk and the directory, and record the run again.",
+    };
+    pub(crate) const TAPE_FULL: Code = Code {
+        id: "cli-tape-full",
+        kind: ErrorKind::Storage,
+        meaning: "The run is longer than a tape may be; no tape was written.",
+        remedy: "Record a shorter run.",
+    };
+    pub(crate) const ALL: &[&Code] = &[&USAGE, &INTERNAL, &OUTPUT, &TAPE, &TAPE_FILE, &TAPE_FULL, &SCRIPT];
 }
 
 /// Why a command did not do its work.

@@ -21,6 +21,7 @@ mod commands;
 mod exit;
 mod failure;
 mod links;
+mod rehearsal;
 mod script;
 mod signals;
 mod view;
@@ -30,7 +31,7 @@ use std::{io, process::ExitCode};
 use clap::Parser as _;
 use tracing_subscriber::EnvFilter;
 
-pub use assemble::{Assembled, Choice, Environment, Surroundings, assemble, assemble_in};
+pub use assemble::{Assembled, Choice, Environment, Surroundings, assemble, assemble_in, assemble_recorded};
 pub use catalog::{error_table, transports};
 pub use failure::Failure;
 

@@ -4,6 +4,7 @@ use std::{
     io::{self, IsTerminal as _, Read as _},
     path::PathBuf,
     process::ExitCode,
+    sync::Arc,
 };
 
 use capsule_api::{Error, Input};
@@ -12,9 +13,10 @@ use capsule_session::{Capture, KeptContext, Report, RunPlace, Task, TraceWriter}
 
 use super::on_runtime;
 use crate::{
-    Assembled, Choice, Failure,
+    Assembled, Choice, Failure, Surroundings,
     args::Run,
-    assemble, exit, failure,
+    assemble, assemble_recorded, exit, failure,
+    rehearsal::{self, OnDrift, TapeRecorder},
     signals::{Signal, Signals},
     view,
 };
@@ -23,8 +25,15 @@ use crate::{
 const MAX_TASK: u64 = 16 << 20;
 
 pub(crate) fn run(args: &Run) -> Result<ExitCode, Failure> {
-    let choice = Choice::with(&args.path, &args.selection)?;
-    let assembled = assemble(&choice)?;
+    let mut choice = Choice::with(&args.path, &args.selection)?;
+    if let Some(tape) = &args.replay {
+        choice = rehearsal::replaying(&choice, tape, OnDrift::Fail)?;
+    }
+    let recording = Recording::begin(args, &choice)?;
+    let assembled = match &recording {
+        Some(recording) => assemble_recorded(&choice, Surroundings::process(), recording.tape.clone())?,
+        None => assemble(&choice)?,
+    };
     if args.dry_run {
         let probe = on_runtime(assembled.agent.transport.probe(false))?;
         view::plan(&assembled, &probe)?;
@@ -37,7 +46,7 @@ pub(crate) fn run(args: &Run) -> Result<ExitCode, Failure> {
         (Some(_), None) => Input::text(manifest.task.as_deref().unwrap_or_default()),
         _ => Input::text(task_text(args, manifest.task.as_deref())?),
     };
-    let done = on_runtime(one_task(&assembled, args, input));
+    let done = on_runtime(one_task(&assembled, args, input, recording));
     assembled.shut_down();
     done?
 }
@@ -68,7 +77,37 @@ fn read_stdin() -> Result<String, Failure> {
     Ok(text)
 }
 
-async fn one_task(assembled: &Assembled, args: &Run, input: Input) -> Result<ExitCode, Failure> {
+/// A run that is recorded.
+struct Recording {
+    tape: Arc<TapeRecorder>,
+    file: PathBuf,
+}
+
+impl Recording {
+    fn begin(args: &Run, choice: &Choice) -> Result<Option<Self>, Failure> {
+        let Some(file) = args.record.clone() else {
+            return Ok(None);
+        };
+        rehearsal::check_recordable(choice)?;
+        rehearsal::check_place(&file)?;
+        let tape = Arc::new(TapeRecorder::default());
+        Ok(Some(Self { tape, file }))
+    }
+
+    /// Writes what there is, however the run ended.
+    async fn end(self, capsule: String) -> Result<(), Error> {
+        let write = move || rehearsal::write(&self.file, &self.tape.take(&capsule)?);
+        let written = tokio::task::spawn_blocking(write).await;
+        written.unwrap_or_else(|panic| Err(panicked(&panic)))
+    }
+}
+
+async fn one_task(
+    assembled: &Assembled,
+    args: &Run,
+    input: Input,
+    recording: Option<Recording>,
+) -> Result<ExitCode, Failure> {
     let agent = &assembled.agent;
     let task = Task::new(&agent.services);
     let mut lost = Vec::new();
@@ -95,6 +134,9 @@ async fn one_task(assembled: &Assembled, args: &Run, input: Input) -> Result<Exi
 
     if let Some(traced) = traced {
         lost.extend(traced.await.unwrap_or_else(|panic| Err(panicked(&panic))).err());
+    }
+    if let Some(recording) = recording {
+        lost.extend(recording.end(agent.capsule.name.clone()).await.err());
     }
     lost.extend(report.not_kept.clone());
     lost.extend(shown.await.unwrap_or_else(|panic| Err(panicked(&panic))).err());
