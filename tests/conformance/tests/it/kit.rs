@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use capsule_transport_kit::{Fixture, Report, check_at_once};
 
-use crate::{claude::Claude, echo::Echo, http::Http};
+use crate::{claude::Claude, codex::Codex, echo::Echo, http::Http};
 
 /// Cases of one transport that run at the same time: each of the CLI's is a process of some hundred megabytes.
 const CASES_AT_ONCE: usize = 3;
@@ -12,8 +12,10 @@ const CASES_AT_ONCE: usize = 3;
 /// The transports that can be staged, with their fixtures; none where the peer is not installed.
 fn fixtures() -> Vec<(&'static str, Option<Box<dyn Fixture>>)> {
     let claude = capsule_fakes::claude().map(|cli| -> Box<dyn Fixture> { Box::new(Claude { cli }) });
+    let codex = capsule_fakes::codex().map(|cli| -> Box<dyn Fixture> { Box::new(Codex { cli }) });
     vec![
         ("claude", claude),
+        ("codex", codex),
         ("echo", Some(Box::new(Echo))),
         ("http", Some(Box::new(Http))),
     ]

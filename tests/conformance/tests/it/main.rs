@@ -1,7 +1,7 @@
 //! Every registered transport held to the kit, and one capsule with the real sandbox on each way to a model.
 //!
-//! The `claude` CLI is looked for at `CAPSULE_TEST_CLAUDE`, else where `tests/oracles/install-clis.sh .tools` puts it; a Python with the
-//! official SDK at `CAPSULE_TEST_PYTHON`, else where `tests/oracles/install-python.sh .tools` puts it. What needs one that is not there says
+//! The CLIs are looked for at `CAPSULE_TEST_CLAUDE` and `CAPSULE_TEST_CODEX`, else where `tests/oracles/install-clis.sh .tools` puts them; a
+//! Python with the official SDK at `CAPSULE_TEST_PYTHON`, else where `tests/oracles/install-python.sh .tools` puts it. What needs one that is not there says
 //! that it was skipped; with `CAPSULE_TEST_NO_SKIP=1` it fails instead.
 #![cfg(test)]
 
@@ -9,6 +9,7 @@
 use capsule as _;
 
 mod claude;
+mod codex;
 #[path = "../../../../transports/echo/tests/it/fixture.rs"]
 mod echo;
 mod errors;

@@ -1,4 +1,4 @@
-//! One capsule, the real sandbox, three ways to a model: the same run.
+//! One capsule, the real sandbox, four ways to a model: the same run.
 //!
 //! Equal means: the same outcome, the same number of calls and of denied calls, the same [`Fold`](capsule_api::Fold) (texts, reasoning, the
 //! calls in the model's order with their arguments, how each ended and what the model was told), and the same story:
@@ -14,7 +14,7 @@ use capsule_fakes::{Reply, Script};
 use capsule_session::{TaskState, What};
 use serde_json::json;
 
-use crate::run::{Bench, Ran, hello, hello_on_claude, hello_on_http, hello_script};
+use crate::run::{Bench, Ran, hello, hello_on_claude, hello_on_codex, hello_on_http, hello_script};
 
 /// The story of a run.
 #[derive(Debug, Default, PartialEq)]
@@ -87,14 +87,19 @@ fn kind(event: &Event) -> Option<String> {
     })
 }
 
-/// Runs the script through the driver and, where it is installed, through the CLI. The provider finds nothing wrong with either.
-fn on_both(bench: &Bench, script: &Script) -> Vec<(&'static str, Ran)> {
+/// Runs the script through the driver and, where they are installed, through the CLIs. The provider finds nothing wrong with any.
+fn on_all(bench: &Bench, script: &Script) -> Vec<(&'static str, Ran)> {
     let provider = bench.provider(script.clone());
     let mut runs = vec![("http", bench.run(&hello_on_http(&provider.url())))];
     provider.assert_clean();
     if let Some(cli) = capsule_fakes::claude() {
         let provider = bench.provider(script.clone());
         runs.push(("claude", bench.run(&hello_on_claude(&cli, &provider.url()))));
+        provider.assert_clean();
+    }
+    if let Some(cli) = capsule_fakes::codex() {
+        let provider = bench.provider(script.clone());
+        runs.push(("codex", bench.run(&hello_on_codex(&cli, &provider.url()))));
         provider.assert_clean();
     }
     runs
@@ -105,7 +110,7 @@ fn lines<const N: usize>(lines: [&str; N]) -> Vec<String> {
 }
 
 #[test]
-fn the_capsule_hello_is_the_same_run_on_the_tape_on_http_and_on_claude() {
+fn the_capsule_hello_is_the_same_run_on_the_tape_on_http_and_on_the_clis() {
     let bench = Bench::new();
     let tape = bench.run(&hello());
     let wanted = Story {
@@ -150,7 +155,7 @@ fn the_capsule_hello_is_the_same_run_on_the_tape_on_http_and_on_claude() {
         ]
     );
 
-    for (transport, ran) in on_both(&bench, &hello_script()) {
+    for (transport, ran) in on_all(&bench, &hello_script()) {
         assert_eq!(ran.outcome(), tape.outcome(), "{transport}");
         assert_eq!((ran.report.calls, ran.report.denied), (5, 1), "{transport}");
         assert_eq!(ran.fold(), tape.fold(), "{transport}");
@@ -159,7 +164,7 @@ fn the_capsule_hello_is_the_same_run_on_the_tape_on_http_and_on_claude() {
 }
 
 #[test]
-fn reasoning_and_failed_calls_are_the_same_on_http_and_on_claude() {
+fn reasoning_and_failed_calls_are_the_same_on_http_and_on_the_clis() {
     let first = Reply::new()
         .thinking(["Whom ", "to greet?"].as_slice(), "seal")
         .and_text(["I begin ", "with nobody."].as_slice())
@@ -185,7 +190,7 @@ fn reasoning_and_failed_calls_are_the_same_on_http_and_on_claude() {
         ran: vec![lines(["hello: Invalid", "read-file: Failed"]), Vec::new()],
     };
     let bench = Bench::new();
-    let runs = on_both(&bench, &script);
+    let runs = on_all(&bench, &script);
     for (transport, ran) in &runs {
         let text = "Neither worked.".to_owned();
         assert_eq!(ran.outcome(), &Outcome::Completed { text }, "{transport}");

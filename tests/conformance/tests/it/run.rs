@@ -68,6 +68,21 @@ pub(crate) fn hello_on_claude(cli: &Path, endpoint: &str) -> Choice {
     choice
 }
 
+/// The same on codex.
+pub(crate) fn hello_on_codex(cli: &Path, endpoint: &str) -> Choice {
+    let mut choice = set(
+        hello(),
+        [
+            format!("inference.transports.codex.command={}", cli.display()),
+            format!("inference.transports.codex.endpoint={endpoint}"),
+            "inference.transports.codex.api_key=sk-dummy-0123456789".to_owned(),
+            "inference.transports.codex.model=gpt-5.5".to_owned(),
+        ],
+    );
+    choice.transport = Some("codex".to_owned());
+    choice
+}
+
 /// The script that says what the tape of the capsule `hello` says.
 pub(crate) fn hello_script() -> Script {
     Script::load(&workspace("tests/fakes/scripts/hello.json")).unwrap()
