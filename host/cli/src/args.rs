@@ -29,6 +29,8 @@ pub(crate) enum Command {
     Mcp(Mcp),
     /// Show the transports and drivers of this program
     Transports(Transports),
+    /// Say what each tool may do, and which transports could run here
+    Doctor(Doctor),
     /// Make a new capsule that runs at once
     New(New),
     /// Print the JSON Schema of capsule.yaml
@@ -176,6 +178,20 @@ pub(crate) struct Mcp {
 #[command(after_help = "Example:\n  capsule transports --json")]
 pub(crate) struct Transports {
     /// Print them as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  \
+    capsule doctor plugins/capsules/hello\n  \
+    capsule doctor --json | jq '.transports[] | select(.usable).name'\n\n\
+    Exit codes: 0 the capsule could run here, 2 its manifest or its tools are wrong, 3 its transport could not run.")]
+pub(crate) struct Doctor {
+    /// The capsule's directory or manifest; without one, the transports alone
+    #[arg(value_name = "DIR|FILE", default_value = ".")]
+    pub(crate) path: PathBuf,
+    /// Print it as JSON
     #[arg(long)]
     pub(crate) json: bool,
 }

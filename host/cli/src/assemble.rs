@@ -11,14 +11,14 @@ use capsule_api::{
     Caller, Cancel, Catalogue, Clock, Error, HttpClient, Recorder, RunSink, Secrets, Services, SystemClock, Tool,
     ToolDispatch, Transport, TransportDescriptor,
 };
-use capsule_manifest::{EnvSecrets, Loaded, Options, Override, ToolEntry, ToolFile};
+use capsule_manifest::{EnvSecrets, Loaded, Options, Override};
 use capsule_session::{Agent, CapsuleInfo, Places, Prompting, Toolkit};
-use capsule_tools::{Bindings, CommandInput, Grants, Limits, Mode, Preopen, ToolSource, Toolbox};
+use capsule_tools::{Bindings, ToolSource, Toolbox};
 
 use crate::{
     Failure,
     args::Selection,
-    catalog, links,
+    catalog, grants, links,
     script::{self, Script},
 };
 
@@ -107,6 +107,7 @@ impl Surroundings {
 /// A capsule's tools, loaded, without a transport.
 pub(crate) struct Equipped {
     pub(crate) loaded: Loaded,
+    pub(crate) secrets: Arc<dyn Secrets>,
     pub(crate) toolbox: Arc<Toolbox>,
     pub(crate) places: Places,
     pub(crate) clock: Arc<dyn Clock>,
@@ -130,26 +131,38 @@ pub(crate) fn equip(choice: &Choice) -> Result<Equipped, Failure> {
     equip_in(choice, &Surroundings::process())
 }
 
+/// The variables of the capsule in this directory. One for the whole capsule: what is protected here is redacted everywhere.
+pub(crate) fn secrets_of(base: &Path) -> Arc<dyn Secrets> {
+    Arc::new(EnvSecrets::new(base))
+}
+
 fn equip_in(choice: &Choice, surroundings: &Surroundings) -> Result<Equipped, Failure> {
     let loaded = choice.load()?;
     let places = Places::of(&loaded.manifest.name, &*surroundings.env);
     let clock = surroundings.clock.clone();
     let manifest = &loaded.manifest;
-    let mut sources: Vec<_> = manifest.tools.iter().map(|entry| source(&loaded, entry)).collect();
+    let mut sources: Vec<_> = manifest
+        .tools
+        .iter()
+        .map(|entry| grants::source(&loaded, entry))
+        .collect();
     sources.extend(
         manifest
             .script
             .iter()
             .map(|script| ToolSource::script(loaded.path(script))),
     );
+    let secrets = secrets_of(&loaded.base);
     let options = capsule_tools::Options {
+        secrets: Some(secrets.clone()),
         cache_dir: Some(places.component_cache().to_owned()),
         clock: clock.clone(),
         ..capsule_tools::Options::default()
     };
-    let toolbox = Toolbox::load(&sources, &grants(&loaded), &options).map_err(Failure::Tools)?;
+    let toolbox = Toolbox::load(&sources, &grants::grants(&loaded), &options).map_err(Failure::Tools)?;
     Ok(Equipped {
         loaded,
+        secrets,
         toolbox: Arc::new(toolbox),
         places,
         clock,
@@ -191,11 +204,11 @@ fn assemble_for(
 ) -> Result<Assembled, Failure> {
     let Equipped {
         loaded,
+        secrets,
         toolbox,
         places,
         clock,
     } = equip_in(choice, &surroundings)?;
-    let secrets: Arc<dyn Secrets> = Arc::new(EnvSecrets::new(&loaded.base));
     let mut services = Services::new(clock, secrets, surroundings.http);
     services.recorder = recorder;
     let peer = match toolbox.script() {
@@ -295,46 +308,5 @@ impl Toolkit for Tools {
 
     fn bind(&self, sink: Arc<dyn RunSink>, caller: Arc<dyn Caller>, cancel: Cancel) -> Arc<dyn ToolDispatch> {
         self.0.dispatch(Bindings { sink, caller, cancel })
-    }
-}
-
-fn source(loaded: &Loaded, entry: &ToolEntry) -> ToolSource {
-    let path = loaded.path(entry.file.path());
-    let mut source = match entry.file {
-        ToolFile::Skill(_) => ToolSource::skill(&entry.name, path),
-        ToolFile::Component { input, .. } => ToolSource {
-            input: match input {
-                capsule_manifest::CommandInput::Stdin => CommandInput::Stdin,
-                capsule_manifest::CommandInput::Argv => CommandInput::Argv,
-            },
-            ..ToolSource::new(&entry.name, path)
-        },
-    };
-    source.description.clone_from(&entry.description);
-    source.input_schema.clone_from(&entry.input_schema);
-    source.annotations = entry.annotations;
-    source
-}
-
-fn grants(loaded: &Loaded) -> Grants {
-    let declared = &loaded.manifest.capabilities;
-    let preopen = |grant: &capsule_manifest::DirectoryGrant| Preopen {
-        host: loaded.path(&grant.path),
-        guest: grant.at.clone(),
-        mode: match grant.mode {
-            capsule_manifest::Mode::ReadOnly => Mode::Ro,
-            capsule_manifest::Mode::ReadWrite => Mode::Rw,
-        },
-    };
-    let limits = declared.limits;
-    Grants {
-        filesystem: declared.filesystem.iter().map(preopen).collect(),
-        env: declared.env.allow.clone(),
-        limits: Limits {
-            memory: limits.memory.0,
-            deadline: limits.deadline.0,
-            output: limits.output.0,
-            concurrent_calls: limits.concurrent_calls,
-        },
     }
 }

@@ -1,5 +1,6 @@
 //! One file a command.
 
+mod doctor;
 mod explain;
 mod mcp;
 mod new;
@@ -25,6 +26,7 @@ pub(crate) fn execute(command: Command) -> Result<ExitCode, Failure> {
         Command::Tool(tool) => tool::tool(tool.command),
         Command::Mcp(mcp) => mcp::mcp(&mcp),
         Command::Transports(transports) => transports::transports(&transports),
+        Command::Doctor(doctor) => doctor::doctor(&doctor),
         Command::New(new) => new::new(&new),
         Command::Schema => schema::schema(),
         Command::Explain(explain) => explain::explain(&explain),

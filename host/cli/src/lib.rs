@@ -20,6 +20,7 @@ mod catalog;
 mod commands;
 mod exit;
 mod failure;
+mod grants;
 mod links;
 mod rehearsal;
 mod script;

@@ -175,8 +175,25 @@ fn write_plan(out: &mut dyn Write, assembled: &Assembled, probe: &Probe) -> io::
             grant.at
         )?;
     }
+    for host in &capabilities.network.allow {
+        writeln!(out, "grant      every tool may send HTTP requests to {host}")?;
+    }
+    for name in capabilities.secrets.keys() {
+        writeln!(
+            out,
+            "grant      requests of every tool may carry the secret {name}, which none sees"
+        )?;
+    }
     for name in &capabilities.env.allow {
         writeln!(out, "grant      every tool sees the variable {name}")?;
+    }
+    let tools = &assembled.loaded.manifest.tools;
+    for tool in tools.iter().filter(|tool| tool.capabilities.is_some()) {
+        writeln!(
+            out,
+            "grant      {} has a part of that alone; `capsule doctor` shows it",
+            tool.name
+        )?;
     }
     let limits = capabilities.limits;
     let (memory, deadline, output) = (limits.memory, limits.deadline, limits.output);

@@ -9,6 +9,7 @@ use capsule_api::{ByteSize, HumanDuration, NotAQuantity};
 use serde_json::Value;
 
 use crate::{
+    capabilities::since_1970,
     codes,
     places::{Places, dotted},
     report::{Origin, Problem},
@@ -23,10 +24,14 @@ pub(crate) fn problems(root: &Value, places: &Places) -> Vec<Problem> {
     };
     checks.version(root);
     checks.unique(root, "/tools", "name", "tool");
-    checks.unique(root, "/capabilities/filesystem", "at", "grant");
+    for block in grants(root) {
+        let directories = format!("{block}/filesystem");
+        checks.unique(root, &directories, "at", "grant");
+        checks.mount_points(root, &directories);
+        checks.limits(root, &format!("{block}/limits"));
+    }
     checks.paths(root);
-    checks.mount_points(root);
-    checks.limits(root);
+    checks.clock(root);
     checks.problems
 }
 
@@ -53,7 +58,8 @@ pub(crate) fn duplicates(duplicates: &[Duplicate]) -> Vec<Problem> {
 /// Texts with `${NAME}` in a place where it is not expanded, which a reader of the manifest may not expect.
 pub(crate) fn warnings(root: &Value, places: &Places) -> Vec<Problem> {
     let tools = tool_files(root);
-    let grants = items(root, "/capabilities/filesystem")
+    let grants = directories(root)
+        .into_iter()
         .flat_map(|(at, grant)| ["path", "at"].map(|key| (child(&at, key), &grant[key])));
     let literal = tools
         .chain(grants)
@@ -72,6 +78,30 @@ fn items<'a>(root: &'a Value, list: &'a str) -> impl Iterator<Item = (String, &'
     values
         .enumerate()
         .map(move |(index, item)| (format!("{list}/{index}"), item))
+}
+
+/// The blocks of grants, by place: the capsule's, and those of the tools.
+fn grants(root: &Value) -> Vec<String> {
+    let tools = items(root, "/tools").filter(|(_, tool)| tool.get("capabilities").is_some());
+    let own = tools.map(|(at, _)| child(&at, "capabilities"));
+    std::iter::once("/capabilities".to_owned()).chain(own).collect()
+}
+
+/// The granted directories of all blocks, by place.
+fn directories(root: &Value) -> Vec<(String, &Value)> {
+    let lists = grants(root).into_iter().map(|block| format!("{block}/filesystem"));
+    let all = |list: String| {
+        let found: Vec<(String, &Value)> = match root.pointer(&list).and_then(Value::as_array) {
+            Some(values) => values
+                .iter()
+                .enumerate()
+                .map(|(at, item)| (format!("{list}/{at}"), item))
+                .collect(),
+            None => Vec::new(),
+        };
+        found
+    };
+    lists.flat_map(all).collect()
 }
 
 /// The files of the tools, and the script, by place.
@@ -125,7 +155,9 @@ impl Checks<'_> {
 
     fn paths(&mut self, root: &Value) {
         let tools = tool_files(root);
-        let grants = items(root, "/capabilities/filesystem").map(|(at, item)| (child(&at, "path"), &item["path"]));
+        let grants = directories(root)
+            .into_iter()
+            .map(|(at, item)| (child(&at, "path"), &item["path"]));
         let mut paths: Vec<_> = tools.chain(grants).collect();
         let prompt = |at: String, block: &Value| {
             let file = block.get("system_prompt_file").cloned().unwrap_or_default();
@@ -144,8 +176,15 @@ impl Checks<'_> {
         }
     }
 
-    fn mount_points(&mut self, root: &Value) {
-        for (at, grant) in items(root, "/capabilities/filesystem") {
+    fn clock(&mut self, root: &Value) {
+        let clock = root.pointer("/capabilities/clock").and_then(Value::as_str);
+        if let Some(Err(why)) = clock.map(since_1970) {
+            self.add("/capabilities/clock", format!("expected a time from 1970 on: {why}"));
+        }
+    }
+
+    fn mount_points(&mut self, root: &Value, list: &str) {
+        for (at, grant) in items(root, list) {
             let odd = |at: &str| {
                 at.starts_with('/') && at != "/" && at[1..].split('/').any(|part| matches!(part, "" | "." | ".."))
             };
@@ -156,24 +195,27 @@ impl Checks<'_> {
         }
     }
 
-    fn limits(&mut self, root: &Value) {
-        let limits = &root["capabilities"]["limits"];
-        for key in ["memory", "output"] {
+    fn limits(&mut self, root: &Value, block: &str) {
+        let limits = root.pointer(block).unwrap_or(&Value::Null);
+        for key in ["memory", "output", "http_body"] {
             let size = limits[key].as_str().map(str::parse::<ByteSize>);
-            self.positive(key, size.map(|size| size.map(|size| size.0 > 0)));
+            self.positive(&child(block, key), size.map(|size| size.map(|size| size.0 > 0)));
         }
         let time = limits["deadline"].as_str().map(str::parse::<HumanDuration>);
-        self.positive("deadline", time.map(|time| time.map(|time| !time.0.is_zero())));
+        self.positive(
+            &child(block, "deadline"),
+            time.map(|time| time.map(|time| !time.0.is_zero())),
+        );
     }
 
-    fn positive(&mut self, key: &str, positive: Option<Result<bool, NotAQuantity>>) {
+    fn positive(&mut self, pointer: &str, positive: Option<Result<bool, NotAQuantity>>) {
         let message = match positive {
             None | Some(Ok(true)) => return,
             Some(Ok(false)) => "expected more than zero",
             // Its form is right, else the schema has told.
             Some(Err(_)) => "the number is too large",
         };
-        self.add(&format!("/capabilities/limits/{key}"), message.to_owned());
+        self.add(pointer, message.to_owned());
     }
 }
 

@@ -11,6 +11,8 @@
 //! `${NAME}` stays as it is in a manifest; [`EnvSecrets`] expands it where a value is used.
 #![warn(missing_docs)]
 
+mod capabilities;
+mod capabilities_schema;
 mod checks;
 pub mod codes;
 mod dotenv;
@@ -28,12 +30,12 @@ mod tree;
 mod violations;
 mod words;
 
+pub use capabilities::{
+    AllowList, CallLimits, DirectoryGrant, Grants, Mode, RandomGrant, SecretGrant, SecretSource, ToolGrants, ToolLimits,
+};
 pub use load::{FILE_NAME, Options, load, parse};
 pub use loaded::{Chosen, Loaded};
-pub use manifest::{
-    Block, CallLimits, Capture, CommandInput, Context, DirectoryGrant, EnvGrant, Grants, Inference, Manifest, Mode,
-    ToolEntry, ToolFile, Trace,
-};
+pub use manifest::{Block, Capture, CommandInput, Context, Inference, Manifest, ToolEntry, ToolFile, Trace};
 pub use overrides::Override;
 pub use report::{Origin, Problem, Report};
 pub use schema::{COMMON_KEYS, TransportSchemas, schema};

@@ -6,9 +6,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use capsule_api::{Annotations, ByteSize, ContextWindow, HumanDuration};
+use capsule_api::{Annotations, ContextWindow};
 use serde::Deserialize;
 use serde_json::{Map, Value};
+
+use crate::capabilities::{Grants, ToolGrants};
 
 /// A valid `capsule.yaml`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -56,6 +58,10 @@ pub struct ToolEntry {
     pub input_schema: Option<Value>,
     /// Scheduling hints; else the component's own.
     pub annotations: Option<Annotations>,
+    /// What this tool alone can read, as text.
+    pub config: BTreeMap<String, String>,
+    /// Its own part of the capsule's grants; else all of them.
+    pub capabilities: Option<ToolGrants>,
 }
 
 /// The file of a tool, as written; [`crate::Loaded::path`] resolves it.
@@ -104,6 +110,9 @@ struct ToolKeys {
     input_schema: Option<Value>,
     #[serde(default, deserialize_with = "annotations")]
     annotations: Option<Annotations>,
+    #[serde(default)]
+    config: BTreeMap<String, Value>,
+    capabilities: Option<ToolGrants>,
 }
 
 impl TryFrom<ToolKeys> for ToolEntry {
@@ -125,7 +134,17 @@ impl TryFrom<ToolKeys> for ToolEntry {
             description: keys.description,
             input_schema: keys.input_schema,
             annotations: keys.annotations,
+            config: keys.config.into_iter().map(|(key, value)| (key, text(value))).collect(),
+            capabilities: keys.capabilities,
         })
+    }
+}
+
+/// A value as a tool reads it: text as it is, anything else as JSON.
+fn text(value: Value) -> String {
+    match value {
+        Value::String(text) => text,
+        other => other.to_string(),
     }
 }
 
@@ -140,82 +159,6 @@ fn annotations<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Opti
     }
     let Keys { read_only, exclusive } = Keys::deserialize(deserializer)?;
     Ok(Some(Annotations { read_only, exclusive }))
-}
-
-/// What the tools may do; all else is denied.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-#[non_exhaustive]
-pub struct Grants {
-    /// Directories.
-    #[serde(default)]
-    pub filesystem: Vec<DirectoryGrant>,
-    /// Environment variables.
-    #[serde(default)]
-    pub env: EnvGrant,
-    /// Limits of every call.
-    #[serde(default)]
-    pub limits: CallLimits,
-}
-
-/// A directory that the tools may use.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-#[non_exhaustive]
-pub struct DirectoryGrant {
-    /// The directory, as written; [`crate::Loaded::path`] resolves it.
-    pub path: PathBuf,
-    /// Where the tools see it: absolute, without `.` and `..`, unique.
-    pub at: String,
-    /// Whether they may write.
-    pub mode: Mode,
-}
-
-/// What a grant of a directory permits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-pub enum Mode {
-    /// Reading.
-    #[serde(rename = "ro")]
-    ReadOnly,
-    /// Reading and writing.
-    #[serde(rename = "rw")]
-    ReadWrite,
-}
-
-/// Environment variables that the tools may see.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-#[non_exhaustive]
-pub struct EnvGrant {
-    /// Their names.
-    #[serde(default)]
-    pub allow: Vec<String>,
-}
-
-/// Limits of every tool call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-#[non_exhaustive]
-pub struct CallLimits {
-    /// Memory of one call; more than zero.
-    pub memory: ByteSize,
-    /// The longest a call may take; more than zero.
-    pub deadline: HumanDuration,
-    /// The largest result; more than zero.
-    pub output: ByteSize,
-    /// Calls at once; 1 to 1000.
-    pub concurrent_calls: u32,
-}
-
-impl Default for CallLimits {
-    fn default() -> Self {
-        Self {
-            memory: ByteSize(256 << 20),
-            deadline: HumanDuration(std::time::Duration::from_secs(60)),
-            output: ByteSize(1 << 20),
-            concurrent_calls: 16,
-        }
-    }
 }
 
 /// How the model is reached, as written.

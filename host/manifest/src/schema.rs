@@ -2,8 +2,10 @@
 //!
 //! Optional keys are plain types: an `anyOf` with null would accept nothing more and say less when it fails.
 
-use capsule_api::{ByteSize, HumanDuration, Registry, TransportDescriptor};
+use capsule_api::{Registry, TransportDescriptor};
 use serde_json::{Map, Value, json};
+
+use crate::capabilities_schema::{capabilities, config, tool_capabilities};
 
 /// The keys of `inference` that belong to no transport, apart from `transport` and `transports`.
 pub const COMMON_KEYS: &[&str] = &[
@@ -244,7 +246,7 @@ fn tool() -> Value {
     json!({
         "type": "object",
         "if": {"required": ["skill"]},
-        "then": {"properties": {"component": false, "input": false, "input_schema": false}},
+        "then": {"properties": {"component": false, "input": false, "input_schema": false, "config": false, "capabilities": false}},
         "else": {"required": ["name", "component"]},
         "additionalProperties": false,
         "properties": {
@@ -272,6 +274,8 @@ fn tool() -> Value {
             },
             "description": {"type": "string", "description": "What the tool does, for the model. Without it the component's own is taken."},
             "input_schema": {"type": "object", "description": "JSON Schema of the arguments. Without it the component's own is taken."},
+            "config": config(),
+            "capabilities": tool_capabilities(),
             "annotations": {
                 "type": "object",
                 "additionalProperties": false,
@@ -282,83 +286,6 @@ fn tool() -> Value {
                     "exclusive": {"type": "boolean", "default": false, "description": "No other call may run beside one of this tool."},
                 },
             },
-        },
-    })
-}
-
-fn with(mut schema: Value, more: Value) -> Value {
-    if let (Some(schema), Value::Object(more)) = (schema.as_object_mut(), more) {
-        schema.extend(more);
-    }
-    schema
-}
-
-fn capabilities() -> Value {
-    let size = |default: &str, text: &str| with(ByteSize::schema(), json!({"default": default, "description": text}));
-    let time = |default: &str, text: &str| {
-        with(
-            HumanDuration::schema(),
-            json!({"default": default, "description": text}),
-        )
-    };
-    json!({
-        "type": "object",
-        "additionalProperties": false,
-        "default": {},
-        "description": "What the tools may do. What is not granted here is denied.",
-        "properties": {
-            "filesystem": {"type": "array", "default": [], "items": grant(), "description": "Directories that the tools may use."},
-            "env": {
-                "type": "object",
-                "additionalProperties": false,
-                "default": {},
-                "description": "Environment variables that the tools may see.",
-                "properties": {
-                    "allow": {
-                        "type": "array",
-                        "default": [],
-                        "description": "Their names.",
-                        "items": {
-                            "type": "string",
-                            "pattern": "^[A-Za-z_][A-Za-z0-9_]*$",
-                            "patternErrorMessage": "expected the name of a variable such as `TZ`: letters, digits and `_`, no digit first",
-                        },
-                    },
-                },
-            },
-            "limits": {
-                "type": "object",
-                "additionalProperties": false,
-                "default": {},
-                "description": "Limits of every tool call.",
-                "properties": {
-                    "memory": size("256MiB", "Memory of one call."),
-                    "deadline": time("60s", "The longest a call may take, without the time it waits for an answer from its caller."),
-                    "output": size("1MiB", "The largest result of one call."),
-                    "concurrent_calls": {
-                        "type": "integer", "minimum": 1, "maximum": 1000, "default": 16,
-                        "description": "Calls that may run at once.",
-                    },
-                },
-            },
-        },
-    })
-}
-
-fn grant() -> Value {
-    json!({
-        "type": "object",
-        "required": ["path", "at", "mode"],
-        "additionalProperties": false,
-        "properties": {
-            "path": {"type": "string", "minLength": 1, "description": "A directory of this machine, from the manifest's directory."},
-            "at": {
-                "type": "string",
-                "pattern": "^/",
-                "patternErrorMessage": "expected an absolute path such as `/data`",
-                "description": "Where the tools see it.",
-            },
-            "mode": {"type": "string", "enum": ["ro", "rw"], "description": "`ro` to read, `rw` to read and write."},
         },
     })
 }

@@ -79,7 +79,12 @@ pub(crate) fn take_script(
         annotations: script.annotations,
         longest: Duration::MAX,
     };
-    Some(Arc::new(ComponentTool::new(spec, program, Arc::clone(sandbox))))
+    Some(Arc::new(ComponentTool::new(
+        spec,
+        program,
+        script.equipment,
+        Arc::clone(sandbox),
+    )))
 }
 
 /// The tools, with their aliases.
@@ -104,10 +109,10 @@ pub(crate) fn entries(
             alias,
             input_schema: tool.schema.shown,
             annotations: tool.annotations,
-            longest: sandbox.longest(),
+            longest: tool.equipment.grants.limits.deadline,
         };
         let made: Arc<dyn Tool> = match tool.made {
-            Made::Program(program) => Arc::new(ComponentTool::new(spec, program, Arc::clone(sandbox))),
+            Made::Program(program) => Arc::new(ComponentTool::new(spec, program, tool.equipment, Arc::clone(sandbox))),
             Made::Text(text) => Arc::new(Skill::new(spec, text)),
         };
         Entry {

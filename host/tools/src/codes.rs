@@ -93,6 +93,27 @@ pub const GRANT_ENV: Code = Code {
     meaning: "A name in `capabilities.env.allow` is not that of one environment variable.",
     remedy: "Spell each variable out; patterns are not known.",
 };
+/// A host cannot be granted.
+pub const GRANT_NETWORK: Code = Code {
+    id: "tool-grant-network",
+    kind: ErrorKind::Settings,
+    meaning: "An entry of `capabilities.network.allow` is not one that can be granted.",
+    remedy: "Write `https://host`, `http://host:port`, `host` or `*.host`, without a path.",
+};
+/// A secret cannot be granted.
+pub const GRANT_SECRET: Code = Code {
+    id: "tool-grant-secret",
+    kind: ErrorKind::Settings,
+    meaning: "A secret of `capabilities.secrets` cannot be attached to requests.",
+    remedy: "Set the variable, give `header` as `Name: value` with `{}` for the secret, and name `https` hosts that `network.allow` covers.",
+};
+/// A tool's own grants are more than the capsule's.
+pub const GRANT_WIDER: Code = Code {
+    id: "tool-grant-wider",
+    kind: ErrorKind::Settings,
+    meaning: "A tool's own `capabilities` ask for more than the capsule grants.",
+    remedy: "Grant it to the capsule in `capabilities`, or take it out of the tool's block, which can only narrow.",
+};
 /// A limit is out of range.
 pub const LIMITS: Code = Code {
     id: "tool-limits",
@@ -122,6 +143,9 @@ pub const ALL: &[&Code] = &[
     &SECTION,
     &GRANT_DIRECTORY,
     &GRANT_ENV,
+    &GRANT_NETWORK,
+    &GRANT_SECRET,
+    &GRANT_WIDER,
     &LIMITS,
     &SANDBOX,
 ];

@@ -7,7 +7,7 @@
 //!   a component                               a fresh store: polled once here, then on the sandbox's own runtime
 //! ```
 //!
-//! Components export `murmur:tool/run@0.1.0` (see `wit/`), functions on plain values, or `wasi:cli/run`. They get WASI 0.2 under [`Grants`], `wasi:http` with every request refused,
+//! Components export `murmur:tool/run@0.1.0` (see `wit/`), functions on plain values, or `wasi:cli/run`. They get WASI 0.2 and `wasi:http` under [`Grants`],
 //! and the capsule's own interfaces. Nothing is kept between calls.
 #![warn(missing_docs)]
 
@@ -15,7 +15,10 @@ mod alias;
 mod catalogue;
 pub mod codes;
 mod dispatch;
+#[doc(hidden)]
+pub mod fuzzing;
 mod grants;
+mod report;
 mod sandbox;
 mod schema;
 mod section;
@@ -25,6 +28,7 @@ mod toolbox;
 mod values;
 
 pub use dispatch::Bindings;
-pub use grants::{Grants, Limits, Mode, Preopen};
+pub use grants::{ClockGrant, Grants, Limits, Mode, NarrowedLimits, Narrowing, Preopen, RandomGrant, SecretGrant};
+pub use report::{Profile, ToolReport};
 pub use source::{CommandInput, FileKind, ToolSource};
 pub use toolbox::{EnvLookup, Options, Toolbox, Warning};

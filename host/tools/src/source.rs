@@ -1,9 +1,11 @@
 //! What the capsule says about a tool.
 
-use std::path::PathBuf;
+use std::{collections::BTreeMap, path::PathBuf};
 
 use capsule_api::{Annotations, Code, Error};
 use serde_json::Value;
+
+use crate::grants::Narrowing;
 
 /// The longest name, in characters.
 const LONGEST_NAME: usize = 100;
@@ -47,6 +49,10 @@ pub struct ToolSource {
     pub input_schema: Option<Value>,
     /// Scheduling hints; `None` takes the component's own.
     pub annotations: Option<Annotations>,
+    /// What it reads by `wasi:config/store`: keys and values, delivered to this tool alone.
+    pub config: BTreeMap<String, String>,
+    /// Its own part of the capsule's grants; `None` gives it all of them.
+    pub capabilities: Option<Narrowing>,
 }
 
 impl ToolSource {
@@ -60,6 +66,8 @@ impl ToolSource {
             description: None,
             input_schema: None,
             annotations: None,
+            config: BTreeMap::new(),
+            capabilities: None,
         }
     }
 

@@ -2,13 +2,15 @@
 
 use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
 
-use capsule_api::{Catalogue, Clock, Error, SystemClock, Tool, ToolDispatch};
+use capsule_api::{Catalogue, Clock, Error, Secrets, SystemClock, Tool, ToolDispatch};
+use capsule_net::ClientOptions;
 use tokio::sync::RwLock;
 
 use crate::{
     catalogue,
     dispatch::{Bindings, Dispatch, Entry, Stack, Tools},
     grants::{Checked, Grants},
+    report::ToolReport,
     sandbox::{Sandbox, prepare_all},
     source::ToolSource,
 };
@@ -40,6 +42,10 @@ pub struct Options {
     pub clock: Arc<dyn Clock>,
     /// Looks up an environment variable that is granted.
     pub env: EnvLookup,
+    /// Where the values of granted secrets come from, and who keeps them out of the trace. Without it, a granted secret is an error.
+    pub secrets: Option<Arc<dyn Secrets>>,
+    /// How tools reach the network that they are granted.
+    pub net: ClientOptions,
 }
 
 impl Default for Options {
@@ -49,6 +55,8 @@ impl Default for Options {
             cache_dir: None,
             clock: Arc::new(SystemClock),
             env: Arc::new(|name| std::env::var(name).ok()),
+            secrets: None,
+            net: ClientOptions::default(),
         }
     }
 }
@@ -67,6 +75,7 @@ pub struct Toolbox {
     sandbox: Option<Arc<Sandbox>>,
     script: Option<Arc<dyn Tool>>,
     warnings: Vec<Warning>,
+    reports: Vec<ToolReport>,
 }
 
 impl fmt::Debug for Toolbox {
@@ -87,7 +96,7 @@ impl Toolbox {
     pub fn load(sources: &[ToolSource], grants: &Grants, options: &Options) -> Result<Self, Vec<Error>> {
         let mut warnings = Vec::new();
         let mut errors = catalogue::names(sources);
-        let checked = match grants.check(&*options.env, &mut warnings) {
+        let checked = match grants.check(&*options.env, options.secrets.as_deref(), &mut warnings) {
             Ok(checked) => checked,
             Err(more) => {
                 errors.extend(more);
@@ -100,13 +109,18 @@ impl Toolbox {
         };
         if sources.is_empty() && errors.is_empty() {
             return Ok(Self {
-                tools: Arc::new(tools(Vec::new(), Arc::clone(&options.clock))),
+                tools: Arc::new(tools(
+                    Vec::new(),
+                    Arc::clone(&options.clock),
+                    grants.limits.registry_depth,
+                )),
                 sandbox: None,
                 script: None,
                 warnings,
+                reports: Vec::new(),
             });
         }
-        let sandbox = match Sandbox::new(checked, Arc::clone(&options.clock), &mut warnings) {
+        let sandbox = match Sandbox::new(checked, options, &mut warnings) {
             Ok(sandbox) => Arc::new(sandbox),
             Err(error) => {
                 errors.push(error);
@@ -122,9 +136,10 @@ impl Toolbox {
         )) {
             match tools {
                 Ok(tools) => prepared.extend(tools.into_iter().map(|tool| (source, tool))),
-                Err(error) => errors.push(error),
+                Err(more) => errors.extend(more),
             }
         }
+        let reports = prepared.iter().map(|(_, tool)| tool.report()).collect();
         let script = catalogue::take_script(&mut prepared, &sandbox);
         errors.extend(catalogue::duplicates(&prepared));
         if !errors.is_empty() {
@@ -132,10 +147,11 @@ impl Toolbox {
         }
         let entries = catalogue::entries(prepared, &sandbox, &mut warnings);
         Ok(Self {
-            tools: Arc::new(tools(entries, Arc::clone(&options.clock))),
+            tools: Arc::new(tools(entries, Arc::clone(&options.clock), grants.limits.registry_depth)),
             sandbox: Some(sandbox),
             script,
             warnings,
+            reports,
         })
     }
 
@@ -148,6 +164,11 @@ impl Toolbox {
     /// call holds for it.
     pub fn script(&self) -> Option<Arc<dyn Tool>> {
         self.script.clone()
+    }
+
+    /// What each tool may do, and what its component asks for; in the order of the sources, the script among them.
+    pub fn reports(&self) -> &[ToolReport] {
+        &self.reports
     }
 
     /// What was survived while the tools were loaded.
@@ -173,12 +194,13 @@ impl Toolbox {
     }
 }
 
-pub(crate) fn tools(entries: Vec<Entry>, clock: Arc<dyn Clock>) -> Tools {
+pub(crate) fn tools(entries: Vec<Entry>, clock: Arc<dyn Clock>, deepest: u32) -> Tools {
     let specs = entries.iter().map(|entry| Tool::spec(&*entry.tool).clone());
     Tools {
         catalogue: Arc::new(Catalogue { tools: specs.collect() }),
         entries,
         gate: RwLock::new(()),
         clock,
+        deepest,
     }
 }

@@ -1,10 +1,12 @@
 //! Manifests as people write them, right and wrong.
 #![cfg(test)]
 
+mod grants;
 mod overrides;
 mod problems;
 mod properties;
 mod schemas;
+mod seeds;
 mod stories;
 
 use std::{fs, path::Path};

@@ -184,7 +184,7 @@ fn keys_of_features_to_come_are_unknown() {
         "network: {}",
         "exports: {}",
         "streaming: {}",
-        "capabilities: {network: {}}",
+        "capabilities: {delegate: {}}",
         "tools: [{mcp: {}}]",
     ] {
         let lines = complaints(&format!("{HEAD}inference: {{address: x}}\n{line}\n"));

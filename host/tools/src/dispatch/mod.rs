@@ -4,7 +4,7 @@ mod nested;
 mod record;
 mod validate;
 
-pub(crate) use nested::{DEEPEST, REFUSED, Stack};
+pub(crate) use nested::{REFUSED, Stack};
 
 use std::{any::Any, panic::AssertUnwindSafe, sync::Arc};
 
@@ -45,6 +45,8 @@ pub(crate) struct Tools {
     /// Held for reading by every call, for writing by an exclusive one. Fair, and a waiter that is dropped leaves the queue.
     pub(crate) gate: RwLock<()>,
     pub(crate) clock: Arc<dyn Clock>,
+    /// How many calls may be in one another.
+    pub(crate) deepest: u32,
 }
 
 /// The tools as one turn sees them.
@@ -116,7 +118,8 @@ impl Dispatch {
         if let Some(why) = validate::violations(&entry.validator, &arguments) {
             return ToolReply::new(ToolStatus::Invalid, format!("tool '{name}' was not run: {why}"));
         }
-        if let Some(refusal) = self.stack.refusal(name, entry.tool.spec().annotations.exclusive) {
+        let exclusive = entry.tool.spec().annotations.exclusive;
+        if let Some(refusal) = self.stack.refusal(name, exclusive, self.tools.deepest) {
             return refusal;
         }
         let cancel = context.cancel.clone();

@@ -2,8 +2,6 @@
 
 use capsule_api::{ToolReply, ToolStatus};
 
-/// Calls of tools that may be in one another: the model's, and three below it.
-pub(crate) const DEEPEST: u32 = 4;
 /// Metadata of a reply to a call that was refused before anything ran; the value says why.
 pub(crate) const REFUSED: &str = "refused";
 
@@ -32,16 +30,19 @@ impl Stack {
         !self.callers.is_empty()
     }
 
-    /// A refusal, if this tool must not be called from here.
-    pub(super) fn refusal(&self, name: &str, exclusive: bool) -> Option<ToolReply> {
+    /// A refusal, if this tool must not be called from here. `deepest` is how many calls may be in one another, the model's included.
+    pub(super) fn refusal(&self, name: &str, exclusive: bool, deepest: u32) -> Option<ToolReply> {
         let path = || {
             let names = self.callers.iter().map(|(name, _)| name.as_str());
             names.chain([name]).collect::<Vec<_>>().join(" -> ")
         };
         let (why, what) = if self.callers.iter().any(|(caller, _)| caller == name) {
             ("cycle", format!("it would call itself ({})", path()))
-        } else if self.depth() >= DEEPEST {
-            ("depth", format!("calls may be {DEEPEST} deep ({})", path()))
+        } else if self.depth() >= deepest {
+            (
+                "depth",
+                format!("calls may be {deepest} deep ({}; `limits.registry_depth`)", path()),
+            )
         } else if exclusive && self.callers.iter().any(|(_, exclusive)| !exclusive) {
             (
                 "exclusive",

@@ -113,7 +113,7 @@ impl Turn {
             caller: Arc::new(NobodyThere),
             cancel: cancel.clone(),
         };
-        let tools = Arc::new(tools(entries.collect(), Arc::new(SystemClock)));
+        let tools = Arc::new(tools(entries.collect(), Arc::new(SystemClock), 4));
         let dispatch = Arc::new(Dispatch {
             tools,
             bindings,

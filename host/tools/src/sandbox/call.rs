@@ -1,6 +1,6 @@
 //! One call of a component: wait for a place, run under deadline and cancel, turn what happened into a reply.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use capsule_api::{CancelReason, Clock, Tool, ToolContext, ToolReply, ToolSpec};
@@ -11,28 +11,45 @@ use wasmtime_wasi::{FsPerms, WasiCtx, WasiCtxBuilder, p2::pipe::MemoryInputPipe}
 use wasmtime_wasi_http::WasiHttpCtx;
 
 use super::{
-    Sandbox,
+    Sandbox, fixed,
     host::{Guest, ToolResult},
-    http::DenyAll,
+    http::Policy,
     limits::Limiter,
     program::Program,
-    record::CallRecord,
+    record::{CallRecord, LimitHit},
     registry::{self, Asks},
     reply::{self, Ended, NotStarted},
     stdio::{Stderr, Stdout},
 };
-use crate::grants::Mode;
+use crate::grants::{Checked, Mode};
+
+/// Handles of host resources that a call may hold: files, streams, requests. Each costs the host memory, and a file a descriptor.
+const RESOURCES: usize = 1024;
 
 /// A component that was bound and can be called.
 pub(crate) struct ComponentTool {
     spec: ToolSpec,
     program: Program,
+    equipment: Equipment,
     sandbox: Arc<Sandbox>,
 }
 
+/// What a tool's calls are given.
+#[derive(Clone, Debug)]
+pub(crate) struct Equipment {
+    pub(crate) grants: Arc<Checked>,
+    /// Read by `wasi:config/store`.
+    pub(crate) config: Arc<BTreeMap<String, String>>,
+}
+
 impl ComponentTool {
-    pub(crate) fn new(spec: ToolSpec, program: Program, sandbox: Arc<Sandbox>) -> Self {
-        Self { spec, program, sandbox }
+    pub(crate) fn new(spec: ToolSpec, program: Program, equipment: Equipment, sandbox: Arc<Sandbox>) -> Self {
+        Self {
+            spec,
+            program,
+            equipment,
+            sandbox,
+        }
     }
 }
 
@@ -43,7 +60,7 @@ impl Tool for ComponentTool {
     }
 
     async fn execute(&self, arguments: Value, context: ToolContext) -> ToolReply {
-        let limits = self.sandbox.grants.limits;
+        let limits = self.equipment.grants.limits;
         let record = Arc::new(CallRecord::new());
         let _over = CloseOnDrop(Arc::clone(&record));
         let ended = self.supervise(arguments, context, &record).await;
@@ -76,6 +93,7 @@ impl ComponentTool {
         let guest = GuestCall {
             name: self.spec.name.clone(),
             program: self.program.clone(),
+            equipment: self.equipment.clone(),
             sandbox: Arc::clone(&self.sandbox),
             record: Arc::clone(record),
             context,
@@ -85,7 +103,7 @@ impl ComponentTool {
         let work = self.sandbox.runtime.run(Box::pin(guest.run(arguments, place)));
         let limit = match self.program.is_script() {
             true => Duration::MAX,
-            false => self.sandbox.grants.limits.deadline,
+            false => self.equipment.grants.limits.deadline,
         };
         tokio::select! {
             biased;
@@ -135,6 +153,7 @@ impl Drop for CloseOnDrop {
 struct GuestCall {
     name: String,
     program: Program,
+    equipment: Equipment,
     sandbox: Arc<Sandbox>,
     record: Arc<CallRecord>,
     context: ToolContext,
@@ -148,24 +167,39 @@ impl GuestCall {
         let _ticking = self.sandbox.ticker.start();
         let program = self.program.clone();
         let mut store = self.store(&arguments)?;
-        program.run(&mut store, &arguments).await
+        let (record, limits) = (Arc::clone(&store.data().record), store.data().policy.grants.limits);
+        let ended = program.run(&mut store, &arguments).await;
+        // The engine counts instances itself, and says so in words alone.
+        if let Err(cause) = &ended
+            && cause.root_cause().to_string().contains("instance count too high")
+        {
+            record.hit(LimitHit::Instances(limits.instances));
+        }
+        ended
     }
 
     fn store(self, arguments: &Value) -> wasmtime::Result<Store<Guest>> {
-        let limits = self.sandbox.grants.limits;
+        let limits = self.equipment.grants.limits;
         let wasi = self.wasi(arguments)?;
+        let mut table = ResourceTable::new();
+        table.set_max_capacity(RESOURCES);
         let record = self.record;
         let guest = Guest {
             wasi,
-            table: ResourceTable::new(),
+            table,
             http: WasiHttpCtx::new(),
-            policy: DenyAll {
+            policy: Policy {
                 record: Arc::clone(&record),
+                grants: Arc::clone(&self.equipment.grants),
+                net: Arc::clone(&self.sandbox.net),
+                clock: Arc::clone(&self.sandbox.clock),
+                open: Arc::default(),
             },
-            limiter: Limiter::new(Arc::clone(&record), limits.memory),
+            limiter: Limiter::new(Arc::clone(&record), &limits),
             record,
             context: self.context,
             asks: self.asks,
+            config: self.equipment.config,
             output_limit: limits.output,
         };
         let mut store = Store::new(self.program.engine(), guest);
@@ -177,7 +211,7 @@ impl GuestCall {
 
     /// What the guest has of WASI: the granted directories and variables, the arguments of a command, no sockets, no names.
     fn wasi(&self, arguments: &Value) -> wasmtime::Result<WasiCtx> {
-        let grants = &self.sandbox.grants;
+        let grants = &self.equipment.grants;
         let mut wasi = WasiCtxBuilder::new();
         wasi.allow_tcp(false)
             .allow_udp(false)
@@ -211,6 +245,7 @@ impl GuestCall {
                 ))
             })?;
         }
+        fixed::apply(grants, &mut wasi);
         Ok(wasi.build())
     }
 }

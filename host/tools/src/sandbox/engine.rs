@@ -23,8 +23,6 @@ const LINGER: u32 = 20;
 const CORE_INSTANCES: u32 = 64;
 const MEMORIES: u32 = 4;
 const TABLES: u32 = 64;
-/// Elements of one table; also what a call may have in all of its tables together.
-pub(super) const TABLE_ELEMENTS: usize = 20_000;
 /// What stays mapped when a place is given back. Measured: with the page map scan, small calls take a fifth of the time.
 const KEEP_RESIDENT: usize = 128 << 10;
 const KEEP_TABLES: usize = 64 << 10;
@@ -43,8 +41,9 @@ pub(super) fn on_demand() -> wasmtime::Result<Engine> {
 
 /// An engine with a pool for `limits.concurrent_calls` calls, and for the calls that they may make.
 pub(super) fn pooled(limits: &Limits) -> wasmtime::Result<Engine> {
-    let calls = Places::all(limits.concurrent_calls);
+    let calls = Places::all(limits);
     let memory = usize::try_from(limits.memory)?;
+    let table_elements = usize::try_from(limits.table_elements)?;
     let mut pool = PoolingAllocationConfig::new();
     pool.total_component_instances(calls)
         .total_core_instances(calls * CORE_INSTANCES)
@@ -55,7 +54,7 @@ pub(super) fn pooled(limits: &Limits) -> wasmtime::Result<Engine> {
         .max_memories_per_component(MEMORIES)
         .max_tables_per_component(TABLES)
         .max_memory_size(memory)
-        .table_elements(TABLE_ELEMENTS)
+        .table_elements(table_elements)
         .linear_memory_keep_resident(KEEP_RESIDENT)
         .table_keep_resident(KEEP_TABLES)
         .pagemap_scan(Enabled::Auto);

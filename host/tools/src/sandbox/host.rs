@@ -1,6 +1,6 @@
 //! The capsule's own interfaces, as a running component sees them.
 
-use std::{fmt, sync::Arc};
+use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use capsule_api::{BlockKind, NoAnswer, Progress, Question, RunEvent, ToolContext, ToolStatus};
 use serde_json::Value;
@@ -8,7 +8,7 @@ use wasmtime::component::ResourceTable;
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 use wasmtime_wasi_http::{WasiHttpCtx, WasiHttpCtxView, WasiHttpView};
 
-use super::{http::DenyAll, limits::Limiter, record::CallRecord, registry::Asks, reply::cut};
+use super::{http::Policy, limits::Limiter, record::CallRecord, registry::Asks, reply::cut};
 use crate::codes;
 
 mod bindings {
@@ -57,11 +57,12 @@ pub(crate) struct Guest {
     pub(super) wasi: WasiCtx,
     pub(super) table: ResourceTable,
     pub(super) http: WasiHttpCtx,
-    pub(super) policy: DenyAll,
+    pub(super) policy: Policy,
     pub(super) limiter: Limiter,
     pub(super) record: Arc<CallRecord>,
     pub(super) context: ToolContext,
     pub(super) asks: Asks,
+    pub(super) config: Arc<BTreeMap<String, String>>,
     /// The most text that a call may stream, or ask at once, in bytes.
     pub(super) output_limit: u64,
 }

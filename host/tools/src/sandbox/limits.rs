@@ -4,16 +4,15 @@ use std::sync::Arc;
 
 use wasmtime::ResourceLimiter;
 
-use super::{
-    engine::TABLE_ELEMENTS,
-    record::{CallRecord, LimitHit},
-};
+use super::record::{CallRecord, LimitHit};
+use crate::Limits;
 
 /// Limits memories and tables of one call, each kind all together.
 pub(super) struct Limiter {
     record: Arc<CallRecord>,
     memory: Budget,
     tables: Budget,
+    instances: u32,
 }
 
 struct Budget {
@@ -42,11 +41,13 @@ impl Budget {
 }
 
 impl Limiter {
-    pub(super) fn new(record: Arc<CallRecord>, memory: u64) -> Self {
+    pub(super) fn new(record: Arc<CallRecord>, limits: &Limits) -> Self {
+        let most = |limit: u64| Budget::new(usize::try_from(limit).unwrap_or(usize::MAX));
         Self {
             record,
-            memory: Budget::new(usize::try_from(memory).unwrap_or(usize::MAX)),
-            tables: Budget::new(TABLE_ELEMENTS),
+            memory: most(limits.memory),
+            tables: most(limits.table_elements.into()),
+            instances: limits.instances,
         }
     }
 }
@@ -74,6 +75,10 @@ impl ResourceLimiter for Limiter {
         Ok(fits)
     }
 
+    fn instances(&self) -> usize {
+        usize::try_from(self.instances).unwrap_or(usize::MAX)
+    }
+
     fn table_grow_failed(&mut self, _: wasmtime::Error) -> wasmtime::Result<()> {
         self.tables.give_back();
         Ok(())
@@ -87,7 +92,11 @@ mod tests {
     #[test]
     fn all_memories_share_one_budget_and_a_failed_growth_returns_its_part() {
         let record = Arc::new(CallRecord::new());
-        let mut limiter = Limiter::new(Arc::clone(&record), 100);
+        let limits = Limits {
+            memory: 100,
+            ..Limits::default()
+        };
+        let mut limiter = Limiter::new(Arc::clone(&record), &limits);
         assert!(limiter.memory_growing(0, 60, None).unwrap());
         limiter.memory_grow_failed(wasmtime::Error::msg("no room")).unwrap();
         assert!(limiter.memory_growing(0, 50, None).unwrap());

@@ -7,6 +7,7 @@ use wasmtime::{
 };
 
 use super::{
+    config,
     exports::RUN,
     host::{Guest, ToolWorld, ToolWorldPre},
 };
@@ -23,6 +24,7 @@ const OFFERED: &[(&str, &str)] = &[
     ("wasi:sockets/", "0.2."),
     ("wasi:http/types", "0.2."),
     ("wasi:http/outgoing-handler", "0.2."),
+    ("wasi:config/store", "0.2.0-rc.1"),
     ("murmur:tool/run", "0.1."),
     ("murmur:stream/events", "0.1."),
     ("murmur:text/chunks", "0.1."),
@@ -36,6 +38,7 @@ pub(super) fn linker(engine: &Engine) -> wasmtime::Result<Linker<Guest>> {
     wasmtime_wasi::p2::add_to_linker_async(&mut linker)?;
     wasmtime_wasi_http::p2::add_only_http_to_linker_async(&mut linker)?;
     ToolWorld::add_to_linker::<_, HasSelf<_>>(&mut linker, |guest| guest)?;
+    config::add_to_linker::<_, HasSelf<_>>(&mut linker, |guest| guest)?;
     Ok(linker)
 }
 
@@ -55,6 +58,13 @@ pub(super) fn bind(
     linker
         .instantiate_pre(component)
         .map_err(|cause| refused(source, &cause))
+}
+
+/// The names of what a component imports.
+pub(super) fn imports(component: &Component) -> Vec<String> {
+    let kind = component.component_type();
+    let imports = kind.imports(component.engine());
+    imports.map(|(name, _)| name.to_owned()).collect()
 }
 
 /// A bound component as one of the tool interface.
@@ -82,6 +92,7 @@ fn unmet(import: &str) -> Option<String> {
         }
         would_meet.push(match *fits {
             "0.2." => "WASI 0.2".to_owned(),
+            whole if whole.contains('-') => format!("`{known}@{whole}`"),
             fits => format!("`{known}@{fits}0`"),
         });
     }

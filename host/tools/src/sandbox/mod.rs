@@ -2,10 +2,13 @@
 
 mod cache;
 mod call;
+mod config;
 mod engine;
 mod exports;
+mod fixed;
 mod host;
 mod http;
+mod http_body;
 mod limits;
 mod linker;
 mod places;
@@ -17,15 +20,16 @@ mod reply;
 mod runtime;
 mod stdio;
 
-pub(crate) use call::ComponentTool;
+pub(crate) use call::{ComponentTool, Equipment};
 pub(crate) use prepare::{Made, Prepared, prepare_all};
 
 use std::{sync::Arc, time::Duration};
 
 use capsule_api::{Clock, Error};
+use capsule_net::NetClient;
 use wasmtime::{Engine, component::Linker};
 
-use crate::{Warning, codes, grants::Checked};
+use crate::{Options, Warning, codes, grants::Checked};
 use engine::Ticker;
 use host::Guest;
 use places::Places;
@@ -39,7 +43,9 @@ pub(crate) struct Sandbox {
     on_demand: Bench,
     ticker: Ticker,
     runtime: GuestRuntime,
-    grants: Checked,
+    /// What the capsule grants; a tool may have less.
+    grants: Arc<Checked>,
+    net: Arc<NetClient>,
     places: Places,
     clock: Arc<dyn Clock>,
 }
@@ -62,7 +68,7 @@ impl Sandbox {
     ///
     /// # Errors
     /// The interfaces cannot be offered, or a thread cannot be started.
-    pub(crate) fn new(grants: Checked, clock: Arc<dyn Clock>, warnings: &mut Vec<Warning>) -> Result<Self, Error> {
+    pub(crate) fn new(grants: Checked, options: &Options, warnings: &mut Vec<Warning>) -> Result<Self, Error> {
         let failed = |what: &str, cause: &dyn std::fmt::Display| {
             Error::new(
                 &codes::SANDBOX,
@@ -84,26 +90,22 @@ impl Sandbox {
         engines.extend(pooled.as_ref().map(|bench| bench.engine.clone()));
         let ticker = Ticker::new(engines).map_err(|cause| failed("the epoch thread", &cause))?;
         let runtime = GuestRuntime::new().map_err(|cause| failed("its runtime", &cause))?;
-        let places = Places::new(grants.limits.concurrent_calls);
+        let places = Places::new(&grants.limits);
         Ok(Self {
             pooled,
             on_demand,
             ticker,
             runtime,
-            grants,
+            grants: Arc::new(grants),
+            net: Arc::new(NetClient::with_options(Arc::clone(&options.clock), options.net.clone())),
             places,
-            clock,
+            clock: Arc::clone(&options.clock),
         })
     }
 
     /// The engines that a component may be compiled for, the better one first.
     fn benches(&self) -> impl Iterator<Item = &Bench> {
         self.pooled.iter().chain([&self.on_demand])
-    }
-
-    /// The longest that a call may take.
-    pub(crate) fn longest(&self) -> Duration {
-        self.grants.limits.deadline
     }
 
     /// Ends the runtime of the guests; blocks for up to `grace`.

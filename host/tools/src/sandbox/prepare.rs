@@ -15,16 +15,16 @@ use serde_json::Value;
 use wasmtime::component::{Component, InstancePre};
 
 use super::{
-    Bench, Sandbox,
+    Bench, Equipment, Sandbox,
     cache::{Cache, Key},
-    engine::TABLE_ELEMENTS,
     exports::{self, Exported, Kind as Exports},
     host::Guest,
     linker,
     program::{Command, Function, Program, Script},
 };
 use crate::{
-    Warning, codes,
+    Limits, Warning, codes,
+    report::ToolReport,
     schema::{InputSchema, input_schema},
     section::{Binary, Kind, NotWasm, Section},
     skill,
@@ -46,7 +46,21 @@ pub(crate) struct Prepared {
     pub(crate) description: String,
     pub(crate) annotations: Annotations,
     pub(crate) schema: InputSchema,
+    pub(crate) equipment: Equipment,
+    /// Interfaces that the component imports.
+    imports: Vec<String>,
     pub(crate) made: Made,
+}
+
+impl Prepared {
+    /// What it may do.
+    pub(crate) fn report(&self) -> ToolReport {
+        let Equipment { grants, config } = &self.equipment;
+        match self.made {
+            Made::Text(_) => ToolReport::of_text(&self.name, grants),
+            Made::Program(_) => ToolReport::of_component(&self.name, self.imports.clone(), grants, !config.is_empty()),
+        }
+    }
 }
 
 /// What a tool is made of.
@@ -61,7 +75,7 @@ pub(crate) fn prepare_all(
     sources: &[ToolSource],
     cache_dir: Option<&Path>,
     warnings: &mut Vec<Warning>,
-) -> Vec<Result<Vec<Prepared>, Error>> {
+) -> Vec<Result<Vec<Prepared>, Vec<Error>>> {
     let said = Mutex::new(Vec::new());
     let say = |message: String| {
         let warning = Warning::new(
@@ -79,7 +93,11 @@ pub(crate) fn prepare_all(
             let Some(source) = sources.get(at) else {
                 return done;
             };
-            done.push((at, prepare(sandbox, source, cache.as_ref(), &say)));
+            let prepared = equipment(sandbox, source).and_then(|equipment| {
+                let prepared = prepare(sandbox, source, &equipment, cache.as_ref(), &say);
+                prepared.map_err(|error| vec![error])
+            });
+            done.push((at, prepared));
         }
     };
     let threads = thread::available_parallelism().map_or(1, Into::into).min(sources.len());
@@ -95,14 +113,30 @@ pub(crate) fn prepare_all(
     all.into_iter().map(|(_, prepared)| prepared).collect()
 }
 
+/// What the tools of this entry are given: all that the capsule is granted, or its own part of it.
+fn equipment(sandbox: &Sandbox, source: &ToolSource) -> Result<Equipment, Vec<Error>> {
+    let grants = match &source.capabilities {
+        None => Arc::clone(&sandbox.grants),
+        Some(own) => Arc::new(own.of(&sandbox.grants).map_err(|wrong| {
+            let error = |what: String| source.error(&codes::GRANT_WIDER, what);
+            wrong.into_iter().map(error).collect::<Vec<_>>()
+        })?),
+    };
+    Ok(Equipment {
+        grants,
+        config: Arc::new(source.config.clone()),
+    })
+}
+
 fn prepare(
     sandbox: &Sandbox,
     source: &ToolSource,
+    equipment: &Equipment,
     cache: Option<&Cache>,
     say: &(dyn Fn(String) + Sync),
 ) -> Result<Vec<Prepared>, Error> {
     if source.kind == FileKind::Skill {
-        return prepare_skill(source).map(|skill| vec![skill]);
+        return prepare_skill(source, equipment).map(|skill| vec![skill]);
     }
     let bytes = read(source)?;
     let section = {
@@ -117,8 +151,15 @@ fn prepare(
     let declared = source.input_schema.as_ref().or(section.input_schema.as_ref());
     let schema = schema_of(source, declared)?;
     let (component, bench) = component(sandbox, source, &bytes, cache, say)?;
+    fits(source, &equipment.grants.limits, &component)?;
     let pre = linker::bind(&bench.linker, source, &component)?;
-    let entry = Entry { source, section, pre };
+    let entry = Entry {
+        source,
+        section,
+        equipment,
+        imports: linker::imports(&component),
+        pre,
+    };
     let kind = exports::kind(source, &component)?;
     let wanted = source.kind == FileKind::Script;
     if wanted != matches!(kind, Exports::Script(_)) {
@@ -145,7 +186,7 @@ fn prepare(
     }
 }
 
-fn prepare_skill(source: &ToolSource) -> Result<Prepared, Error> {
+fn prepare_skill(source: &ToolSource, equipment: &Equipment) -> Result<Prepared, Error> {
     let text = skill::read(source)?;
     Ok(Prepared {
         name: source.name.clone(),
@@ -156,6 +197,8 @@ fn prepare_skill(source: &ToolSource) -> Result<Prepared, Error> {
             exclusive: false,
         }),
         schema: schema_of(source, source.input_schema.as_ref())?,
+        equipment: equipment.clone(),
+        imports: Vec::new(),
         made: Made::Text(text),
     })
 }
@@ -168,6 +211,8 @@ fn schema_of(source: &ToolSource, schema: Option<&Value>) -> Result<InputSchema,
 struct Entry<'a> {
     source: &'a ToolSource,
     section: Section,
+    equipment: &'a Equipment,
+    imports: Vec<String>,
     pre: InstancePre<Guest>,
 }
 
@@ -189,6 +234,8 @@ impl Entry<'_> {
             description: self.described(),
             annotations: self.annotations(),
             schema,
+            equipment: self.equipment.clone(),
+            imports: self.imports.clone(),
             made: Made::Program(program),
         }
     }
@@ -274,7 +321,7 @@ fn component<'a>(
     let cache = cache.map(|cache| (cache, Key::new(&sandbox.on_demand.engine, bytes)));
     if let Some((cache, key)) = &cache {
         match cached(sandbox, cache, key) {
-            Ok(Some((component, bench))) => return fits(sandbox, source, component, bench),
+            Ok(Some(found)) => return Ok(found),
             Ok(None) => {}
             Err(why) => say(why),
         }
@@ -283,7 +330,7 @@ fn component<'a>(
     if let Some((cache, key)) = &cache {
         cache.store(key, &component).unwrap_or_else(say);
     }
-    fits(sandbox, source, component, bench)
+    Ok((component, bench))
 }
 
 fn cached<'a>(sandbox: &'a Sandbox, cache: &Cache, key: &Key) -> Result<Option<(Component, &'a Bench)>, String> {
@@ -325,25 +372,21 @@ fn chain(cause: &wasmtime::Error) -> String {
 }
 
 /// Refuses a component that no call could even begin with.
-fn fits<'a>(
-    sandbox: &Sandbox,
-    source: &ToolSource,
-    component: Component,
-    bench: &'a Bench,
-) -> Result<(Component, &'a Bench), Error> {
+fn fits(source: &ToolSource, limits: &Limits, component: &Component) -> Result<(), Error> {
     let Some(needs) = component.resources_required() else {
-        return Ok((component, bench));
+        return Ok(());
     };
     let memory = needs.max_initial_memory_size.unwrap_or(0).saturating_mul(PAGE);
-    let limit = sandbox.grants.limits.memory;
+    let limit = limits.memory;
     if memory > limit {
         let (memory, limit) = (ByteSize(memory), ByteSize(limit));
         let what = format!("it begins with {memory} of memory; a call may have {limit} (`limits.memory`)");
         return Err(source.error(&codes::POOL, what));
     }
-    if needs.max_initial_table_size.unwrap_or(0) > TABLE_ELEMENTS as u64 {
-        let what = format!("it begins with a table of more than {TABLE_ELEMENTS} elements");
+    if needs.max_initial_table_size.unwrap_or(0) > limits.table_elements.into() {
+        let most = limits.table_elements;
+        let what = format!("it begins with a table of more than {most} elements (`limits.table_elements`)");
         return Err(source.error(&codes::POOL, what));
     }
-    Ok((component, bench))
+    Ok(())
 }

@@ -21,13 +21,21 @@ pub(super) enum LimitHit {
     Memory(u64),
     Tables(usize),
     Output(u64),
+    HttpBody(u64),
+    Instances(u32),
 }
 
 impl fmt::Display for LimitHit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Memory(limit) => write!(f, "the memory limit of {} (`limits.memory`)", ByteSize(*limit)),
-            Self::Tables(limit) => write!(f, "the limit of {limit} table elements"),
+            Self::Tables(limit) => write!(f, "the limit of {limit} table elements (`limits.table_elements`)"),
+            Self::HttpBody(limit) => write!(
+                f,
+                "the limit of {} on an HTTP body (`limits.http_body`)",
+                ByteSize(*limit)
+            ),
+            Self::Instances(limit) => write!(f, "the limit of {limit} core instances (`limits.instances`)"),
             Self::Output(limit) => write!(
                 f,
                 "the limit of {} on standard output (`limits.output`)",
@@ -75,7 +83,7 @@ impl CallRecord {
         self.limit.get().copied()
     }
 
-    /// Remembers the first thing that no grant covers.
+    /// Remembers the first thing that was denied: a sentence that says what, why, and what would grant it.
     pub(super) fn deny(&self, what: String) {
         let _ = self.denied.set(what);
     }

@@ -59,7 +59,7 @@ fn cancelled(reason: CancelReason) -> &'static str {
 fn early(name: &str, status: ToolStatus, what: &str, record: &CallRecord) -> ToolReply {
     let mut text = format!("tool '{name}' {what}");
     if let Some(denied) = record.denied() {
-        text.push_str(&format!("; before that, {denied} was denied: no grant covers it"));
+        text.push_str(&format!("; before that, {denied}"));
     }
     let stderr = record.stderr_tail();
     if !stderr.is_empty() {
@@ -128,7 +128,7 @@ fn returned(name: &str, result: ToolResult, record: &CallRecord, limits: &Limits
             .any(|(key, value)| (key.as_str(), value.as_str()) == DENIED);
         let mut why = format!("tool '{name}' failed: {text}");
         if let Some(denied) = record.denied() {
-            why.push_str(&format!("\n({denied} was denied: no grant covers it)"));
+            why.push_str(&format!("\n({denied})"));
         }
         if let Some(limit) = record.limit() {
             why.push_str(&format!("\n(it ran into {limit})"));

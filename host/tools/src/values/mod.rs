@@ -22,11 +22,13 @@
 //! `err` makes the call failed. Resources, streams, futures and maps have no JSON form; a function that takes or returns one is refused.
 
 mod from_json;
+mod round_trip;
 mod schema;
 mod shape;
 mod to_json;
 
 pub(crate) use from_json::{Misfit, arguments};
+pub(crate) use round_trip::round_trip;
 pub(crate) use schema::arguments_schema;
 pub(crate) use shape::Signature;
 pub(crate) use to_json::{Outcome, outcome};

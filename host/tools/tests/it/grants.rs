@@ -213,7 +213,7 @@ async fn every_http_request_is_denied_without_a_connection() {
         said(
             ToolStatus::Denied,
             &format!(
-                "tool 'http' failed: {address}\n(an HTTP request to https://{address} was denied: no grant covers it)"
+                "tool 'http' failed: {address}\n(an HTTP request to https://{address} was denied: no grant covers it; `capabilities.network.allow: [https://{address}]` would)"
             )
         )
     );

@@ -263,7 +263,7 @@ pub(crate) fn environment() -> Guest {
 }
 
 /// Leaves the error code that lies at `address` at 200, as two digits.
-fn report(address: u32) -> String {
+pub(crate) fn report(address: u32) -> String {
     format!(
         "(i32.store8 (i32.const 200) (i32.add (i32.const 48) (i32.div_u (i32.load8_u (i32.const {address})) (i32.const 10))))
          (i32.store8 (i32.const 201) (i32.add (i32.const 48) (i32.rem_u (i32.load8_u (i32.const {address})) (i32.const 10))))"
@@ -413,4 +413,35 @@ pub(crate) fn prints(what: &str, end: &str) -> Vec<u8> {
     let imports = "import wasi:cli/environment@0.2.3; import wasi:cli/exit@0.2.3; import wasi:cli/stdin@0.2.3;
         import wasi:cli/stdout@0.2.3; import wasi:cli/stderr@0.2.3; import wasi:io/streams@0.2.3;";
     componentize(&format!("{imports} export wasi:cli/run@0.2.3;"), &wat)
+}
+
+/// Returns the value of the key that is its data, or fails with the key.
+pub(crate) fn configured() -> Guest {
+    guest(
+        "(call $config (i32.const 64) (global.get $data) (i32.const 512))
+         (if (result i32) (i32.load8_u (i32.const 516))
+           (then (call $ret (i32.const 0) (i32.load (i32.const 520)) (i32.load (i32.const 524))))
+           (else (call $ret (i32.const 1) (i32.const 64) (global.get $data))))",
+    )
+    .imports(
+        "wasi:config/store@0.2.0-rc.1",
+        r#"(import "wasi:config/store@0.2.0-rc.1" "get" (func $config (param i32 i32 i32)))"#,
+    )
+}
+
+/// Returns a random letter run of four, made from one random number.
+pub(crate) fn draws() -> Guest {
+    guest(
+        "(local $r i64) (local $at i32)
+         (local.set $r (call $random)) (local.set $at (i32.const 200))
+         (loop $next
+           (i32.store8 (local.get $at) (i32.add (i32.const 97) (i32.wrap_i64 (i64.and (local.get $r) (i64.const 15)))))
+           (local.set $r (i64.shr_u (local.get $r) (i64.const 4)))
+           (br_if $next (i32.lt_u (local.tee $at (i32.add (local.get $at) (i32.const 1))) (i32.const 216))))
+         (call $ret (i32.const 0) (i32.const 200) (i32.const 16))",
+    )
+    .imports(
+        "wasi:random/random@0.2.3",
+        r#"(import "wasi:random/random@0.2.3" "get-random-u64" (func $random (result i64)))"#,
+    )
 }

@@ -2,18 +2,24 @@
 //! here, so that no WebAssembly toolchain is needed.
 #![cfg(test)]
 
+mod attacks_network;
+mod attacks_resources;
 mod cache;
 mod calls;
 mod commands;
 mod concurrency;
 mod functions;
+mod gateway;
 mod grants;
 mod guests;
+mod guests_net;
 mod limits;
 mod load;
+mod narrowing;
 mod on_demand;
 mod prebuilt;
 mod registry;
 mod scripts;
+mod seeds;
 mod skills;
 mod support;

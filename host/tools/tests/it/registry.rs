@@ -74,7 +74,7 @@ async fn calls_are_so_deep_and_no_deeper_and_never_wait_for_a_place_that_is_held
     assert_eq!(turn.ask("b").await, said(ToolStatus::Passed, "{}"));
     let (status, text) = turn.ask("a").await;
     assert_eq!(status, ToolStatus::Failed);
-    let end = "tool 'e' was not run: calls may be 4 deep (a -> b -> c -> d -> e)";
+    let end = "tool 'e' was not run: calls may be 4 deep (a -> b -> c -> d -> e; `limits.registry_depth`)";
     assert!(text.ends_with(end), "{text}");
 }
 

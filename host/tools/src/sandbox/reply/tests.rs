@@ -138,7 +138,7 @@ fn an_image_over_the_limit_is_cut_as_text_with_its_size() {
 #[test]
 fn what_was_denied_before_a_trap_is_said() {
     let record = CallRecord::new();
-    record.deny("an HTTP request to https://example.com".into());
+    record.deny("an HTTP request to https://example.com was denied: no grant covers it".into());
     let trap = Ended::Stopped(wasmtime::Error::new(Trap::UnreachableCodeReached));
     let text = "tool 't' trapped: wasm trap: wasm `unreachable` instruction executed; \
         before that, an HTTP request to https://example.com was denied: no grant covers it";

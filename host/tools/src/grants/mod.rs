@@ -8,9 +8,20 @@ use std::{
     time::Duration,
 };
 
-use capsule_api::{ByteSize, Error, HumanDuration, Secret};
+use capsule_api::{ByteSize, Error, HumanDuration, Secret, Secrets};
 
 use crate::{Warning, codes};
+
+mod narrow;
+pub(crate) mod network;
+mod secrets;
+mod words;
+
+pub use narrow::{NarrowedLimits, Narrowing};
+pub use secrets::SecretGrant;
+
+use network::Pattern;
+pub(crate) use secrets::Gateway;
 
 /// Whether a granted directory may be changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,6 +30,36 @@ pub enum Mode {
     Ro,
     /// Read and write.
     Rw,
+}
+
+impl Mode {
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Ro => "ro",
+            Self::Rw => "rw",
+        }
+    }
+}
+
+/// What the clocks of tools show.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ClockGrant {
+    /// The machine's time.
+    #[default]
+    System,
+    /// Always this time, since 1970 in UTC; the monotonic clock begins at zero and goes a millisecond on at each look. Waiting takes real
+    /// time all the same.
+    Fixed(Duration),
+}
+
+/// Where the random numbers of tools come from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RandomGrant {
+    /// The system's generator.
+    #[default]
+    System,
+    /// The same numbers in each call, made from this seed; they repeat after 4 KiB. For tests: nothing that comes of them is secret.
+    Seeded(u64),
 }
 
 /// A directory that tools see.
@@ -41,8 +82,16 @@ pub struct Limits {
     pub deadline: Duration,
     /// Bytes of a result, of standard output and of streamed text, each; 1 KiB to 1 GiB.
     pub output: u64,
+    /// Elements of all tables of one call together; 1 to 200,000.
+    pub table_elements: u32,
+    /// Core instances of one call; 1 to 10,000.
+    pub instances: u32,
+    /// Bytes of the body of one HTTP request, and of one response; 0 to 1 GiB.
+    pub http_body: u64,
     /// Calls that may run at once; 1 to 1024. Others wait.
     pub concurrent_calls: u32,
+    /// Calls of tools that may be inside one another, the model's included; 1 to 8.
+    pub registry_depth: u32,
 }
 
 impl Default for Limits {
@@ -51,7 +100,11 @@ impl Default for Limits {
             memory: 256 << 20,
             deadline: Duration::from_secs(60),
             output: 1 << 20,
+            table_elements: 20_000,
+            instances: 1000,
+            http_body: 10 << 20,
             concurrent_calls: 16,
+            registry_depth: 4,
         }
     }
 }
@@ -61,18 +114,33 @@ impl Default for Limits {
 pub struct Grants {
     /// Directories.
     pub filesystem: Vec<Preopen>,
+    /// Where HTTP requests may go: `scheme://host[:port]`, `host` or `*.host`, the last two over `https`.
+    pub network: Vec<String>,
     /// Names of environment variables.
     pub env: Vec<String>,
+    /// Credentials that the host attaches to requests.
+    pub secrets: Vec<SecretGrant>,
     /// Limits of each call.
     pub limits: Limits,
+    /// Time.
+    pub clock: ClockGrant,
+    /// Random numbers.
+    pub random: RandomGrant,
 }
 
 /// Grants that were checked against this machine.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Checked {
     pub(crate) filesystem: Vec<Preopen>,
+    pub(crate) network: Vec<Pattern>,
+    /// Those that are set.
     pub(crate) env: Vec<(String, Secret)>,
+    /// Those that are granted, set or not.
+    pub(crate) env_names: Vec<String>,
+    pub(crate) secrets: Vec<Gateway>,
     pub(crate) limits: Limits,
+    pub(crate) clock: ClockGrant,
+    pub(crate) random: RandomGrant,
 }
 
 impl Checked {
@@ -80,8 +148,13 @@ impl Checked {
     pub(crate) fn nothing(limits: Limits) -> Self {
         Self {
             filesystem: Vec::new(),
+            network: Vec::new(),
             env: Vec::new(),
+            env_names: Vec::new(),
+            secrets: Vec::new(),
             limits,
+            clock: ClockGrant::System,
+            random: RandomGrant::System,
         }
     }
 }
@@ -91,38 +164,62 @@ impl Grants {
     pub(crate) fn check(
         &self,
         env: &dyn Fn(&str) -> Option<String>,
+        secrets: Option<&dyn Secrets>,
         warnings: &mut Vec<Warning>,
     ) -> Result<Checked, Vec<Error>> {
         let mut errors = self.limits.check();
+        let mut checked = Checked {
+            clock: self.clock,
+            random: self.random,
+            ..Checked::nothing(self.limits)
+        };
         let mut guests = BTreeSet::new();
-        let mut filesystem = Vec::new();
         for grant in &self.filesystem {
             match grant.check(&mut guests) {
-                Ok(checked) => filesystem.push(checked),
+                Ok(grant) => checked.filesystem.push(grant),
                 Err(error) => errors.push(error),
             }
         }
-        let mut values = Vec::new();
+        for text in &self.network {
+            match Pattern::parse(text) {
+                Ok(pattern) => checked.network.push(pattern),
+                Err(why) => {
+                    let message = format!("the grant of the network to `{text}`: {why}");
+                    errors.push(Error::new(&codes::GRANT_NETWORK, message));
+                }
+            }
+        }
+        self.check_env(env, &mut checked, &mut errors, warnings);
+        for grant in &self.secrets {
+            match grant.check(&checked.network, secrets) {
+                Ok(gateway) => checked.secrets.push(gateway),
+                Err(more) => errors.extend(more),
+            }
+        }
+        errors.extend(secrets::clashes(&checked.secrets));
+        if errors.is_empty() { Ok(checked) } else { Err(errors) }
+    }
+
+    fn check_env(
+        &self,
+        env: &dyn Fn(&str) -> Option<String>,
+        checked: &mut Checked,
+        errors: &mut Vec<Error>,
+        warnings: &mut Vec<Warning>,
+    ) {
         for name in &self.env {
             if !is_variable(name) {
                 let message = format!("`{name}` is not the name of an environment variable");
                 errors.push(Error::new(&codes::GRANT_ENV, message));
-            } else if let Some(value) = env(name) {
-                values.push((name.clone(), Secret::new(value)));
+                continue;
+            }
+            checked.env_names.push(name.clone());
+            if let Some(value) = env(name) {
+                checked.env.push((name.clone(), Secret::new(value)));
             } else {
                 let message = format!("the environment variable {name} is granted to the tools but not set");
                 warnings.push(Warning::new(codes::ENV_UNSET, message));
             }
-        }
-        if errors.is_empty() {
-            let limits = self.limits;
-            Ok(Checked {
-                filesystem,
-                env: values,
-                limits,
-            })
-        } else {
-            Err(errors)
         }
     }
 }
@@ -136,12 +233,15 @@ fn is_variable(name: &str) -> bool {
 impl Limits {
     pub(crate) fn check(&self) -> Vec<Error> {
         let size = |bytes| ByteSize(bytes).to_string();
+        let number = |count: u64| count.to_string();
         let ranges = [
             ("memory", self.memory, 64 << 10, 4 << 30, size as fn(u64) -> String),
             ("output", self.output, 1 << 10, 1 << 30, size),
-            ("concurrent_calls", self.concurrent_calls.into(), 1, 1024, |count| {
-                count.to_string()
-            }),
+            ("http_body", self.http_body, 0, 1 << 30, size),
+            ("table_elements", self.table_elements.into(), 1, 200_000, number),
+            ("instances", self.instances.into(), 1, 10_000, number),
+            ("registry_depth", self.registry_depth.into(), 1, 8, number),
+            ("concurrent_calls", self.concurrent_calls.into(), 1, 1024, number),
         ];
         let mut errors = Vec::new();
         for (name, value, least, most, show) in ranges {
@@ -164,30 +264,44 @@ impl Limits {
 
 impl Preopen {
     fn check(&self, guests: &mut BTreeSet<String>) -> Result<Self, Error> {
-        let error = |what: &str| {
-            let message = format!("the grant of {} at `{}`: {what}", self.host.display(), self.guest);
-            Error::new(&codes::GRANT_DIRECTORY, message).with("path", self.host.display().to_string())
-        };
+        let checked = self.check_place()?;
+        if !guests.insert(checked.guest) {
+            return Err(self.error("another grant has the same `at`"));
+        }
+        self.check_path()
+    }
+
+    fn error(&self, what: &str) -> Error {
+        let message = format!("the grant of {} at `{}`: {what}", self.host.display(), self.guest);
+        Error::new(&codes::GRANT_DIRECTORY, message).with("path", self.host.display().to_string())
+    }
+
+    /// The same with its place as guests see it.
+    fn check_place(&self) -> Result<Self, Error> {
         if self.guest.is_empty() {
-            return Err(error("`at` is empty"));
+            return Err(self.error("`at` is empty"));
         }
         // `/data` and `/data/` are one place to a guest.
         let place = match self.guest.trim_end_matches('/') {
             "" => "/",
             trimmed => trimmed,
         };
-        if !guests.insert(place.to_owned()) {
-            return Err(error("another grant has the same `at`"));
-        }
-        let host =
-            fs::canonicalize(&self.host).map_err(|cause| error(&format!("the directory cannot be found: {cause}")))?;
-        if let Some(kind) = not_a_directory(&host).map_err(|cause| error(&cause.to_string()))? {
-            return Err(error(&format!("it is {kind}, not a directory")));
+        Ok(Self {
+            guest: place.to_owned(),
+            ..self.clone()
+        })
+    }
+
+    /// The same with the directory that is really there.
+    fn check_path(&self) -> Result<Self, Error> {
+        let found = |cause: std::io::Error| self.error(&format!("the directory cannot be found: {cause}"));
+        let host = fs::canonicalize(&self.host).map_err(found)?;
+        if let Some(kind) = not_a_directory(&host).map_err(|cause| self.error(&cause.to_string()))? {
+            return Err(self.error(&format!("it is {kind}, not a directory")));
         }
         Ok(Self {
             host,
-            guest: place.to_owned(),
-            mode: self.mode,
+            ..self.check_place()?
         })
     }
 }
@@ -239,8 +353,9 @@ mod tests {
                 concurrent_calls: 0,
                 ..Limits::default()
             },
+            ..Grants::default()
         };
-        let errors = grants.check(&|_| None, &mut Vec::new()).unwrap_err();
+        let errors = grants.check(&|_| None, None, &mut Vec::new()).unwrap_err();
         let messages: Vec<_> = errors.iter().map(|error| error.message.clone()).collect();
         let dir = dir.path().display();
         assert_eq!(
@@ -267,7 +382,7 @@ mod tests {
         };
         let mut warnings = Vec::new();
         let lookup = |name: &str| (name == "SET_TOKEN").then(|| "hunter2".to_owned());
-        let checked = grants.check(&lookup, &mut warnings).unwrap();
+        let checked = grants.check(&lookup, None, &mut warnings).unwrap();
         assert_eq!(checked.env, [("SET_TOKEN".to_owned(), Secret::new("hunter2"))]);
         assert!(!format!("{checked:?}").contains("hunter2"));
         assert_eq!(warnings.len(), 1);

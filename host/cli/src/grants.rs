@@ -1,0 +1,87 @@
+//! From the manifest's tools and grants to those of the sandbox.
+
+use capsule_manifest::{Loaded, ToolEntry, ToolFile, ToolGrants};
+use capsule_tools::{
+    ClockGrant, CommandInput, Grants, Limits, Mode, NarrowedLimits, Narrowing, Preopen, RandomGrant, SecretGrant,
+    ToolSource,
+};
+
+/// A tool of the manifest.
+pub(crate) fn source(loaded: &Loaded, entry: &ToolEntry) -> ToolSource {
+    let path = loaded.path(entry.file.path());
+    let mut source = match entry.file {
+        ToolFile::Skill(_) => ToolSource::skill(&entry.name, path),
+        ToolFile::Component { input, .. } => ToolSource {
+            input: match input {
+                capsule_manifest::CommandInput::Stdin => CommandInput::Stdin,
+                capsule_manifest::CommandInput::Argv => CommandInput::Argv,
+            },
+            ..ToolSource::new(&entry.name, path)
+        },
+    };
+    source.description.clone_from(&entry.description);
+    source.input_schema.clone_from(&entry.input_schema);
+    source.annotations = entry.annotations;
+    source.config.clone_from(&entry.config);
+    source.capabilities = entry.capabilities.as_ref().map(|own| narrowing(loaded, own));
+    source
+}
+
+/// What the capsule is granted.
+pub(crate) fn grants(loaded: &Loaded) -> Grants {
+    let declared = &loaded.manifest.capabilities;
+    let limits = declared.limits;
+    let secret = |(name, secret): (&String, &capsule_manifest::SecretGrant)| SecretGrant {
+        name: name.clone(),
+        hosts: secret.hosts.clone(),
+        header: secret.header.clone(),
+    };
+    Grants {
+        filesystem: directories(loaded, &declared.filesystem),
+        network: declared.network.allow.clone(),
+        env: declared.env.allow.clone(),
+        secrets: declared.secrets.iter().map(secret).collect(),
+        limits: Limits {
+            memory: limits.memory.0,
+            deadline: limits.deadline.0,
+            output: limits.output.0,
+            table_elements: limits.table_elements,
+            instances: limits.instances,
+            http_body: limits.http_body.0,
+            concurrent_calls: limits.concurrent_calls,
+            registry_depth: limits.registry_depth,
+        },
+        clock: declared.clock.map_or(ClockGrant::System, ClockGrant::Fixed),
+        random: declared.random.seed.map_or(RandomGrant::System, RandomGrant::Seeded),
+    }
+}
+
+fn narrowing(loaded: &Loaded, own: &ToolGrants) -> Narrowing {
+    let limits = own.limits;
+    Narrowing {
+        filesystem: directories(loaded, &own.filesystem),
+        network: own.network.allow.clone(),
+        env: own.env.allow.clone(),
+        secrets: own.secrets.clone(),
+        limits: NarrowedLimits {
+            memory: limits.memory.map(|size| size.0),
+            table_elements: limits.table_elements,
+            instances: limits.instances,
+            deadline: limits.deadline.map(|time| time.0),
+            output: limits.output.map(|size| size.0),
+            http_body: limits.http_body.map(|size| size.0),
+        },
+    }
+}
+
+fn directories(loaded: &Loaded, declared: &[capsule_manifest::DirectoryGrant]) -> Vec<Preopen> {
+    let preopen = |grant: &capsule_manifest::DirectoryGrant| Preopen {
+        host: loaded.path(&grant.path),
+        guest: grant.at.clone(),
+        mode: match grant.mode {
+            capsule_manifest::Mode::ReadOnly => Mode::Ro,
+            capsule_manifest::Mode::ReadWrite => Mode::Rw,
+        },
+    };
+    declared.iter().map(preopen).collect()
+}
