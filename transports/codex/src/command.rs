@@ -204,6 +204,8 @@ pub(crate) fn environment(program: Program, run: &RunDir, codex_home: &Path) -> 
         .env("CODEX_HOME", codex_home)
         .env("TMPDIR", run.tmp())
         .env("XDG_CACHE_HOME", run.cache())
+        // What it writes to stderr ends up in errors.
+        .env("NO_COLOR", "1")
         // Without it loopback requests, with our token, would go to a proxy where one is set.
         .env("NO_PROXY", "127.0.0.1,localhost,::1")
 }

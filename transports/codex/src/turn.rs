@@ -7,7 +7,7 @@ use std::{
 };
 
 use capsule_api::{
-    BlockId, CallId, CancelReason, Clock, Error, Event, Events, Limit, Outcome, ToolDispatch, TurnIo, timeout,
+    BlockId, CallId, CancelReason, Catalogue, Clock, Error, Event, Events, Limit, Outcome, TurnIo, timeout,
 };
 use capsule_transport_process::{AttachedTurn, Child, Exit, Life, Line, Listed, Stop, Watchdog};
 use tokio::sync::watch;
@@ -170,7 +170,7 @@ impl Turn {
     /// The thread is there: proves the tools, then starts the turn.
     async fn start(&mut self, prompt: &str, io: &TurnIo) -> Option<Halt> {
         if let Some(tools) = &mut self.tools {
-            let proof = prove(&mut tools.listed, &*io.tools, &*self.clock);
+            let proof = prove(&mut tools.listed, self.reader.catalogue(), &*self.clock);
             let proof = tokio::select! {
                 biased;
                 reason = io.cancel.cancelled() => return Some(Halt::Cancelled(reason)),
@@ -351,10 +351,10 @@ impl Turn {
 /// Waits until the bridge has told this run's CLI exactly the catalogue.
 async fn prove(
     listed: &mut watch::Receiver<Option<Listed>>,
-    tools: &dyn ToolDispatch,
+    catalogue: &Catalogue,
     clock: &dyn Clock,
 ) -> Result<(), Error> {
-    let want: BTreeSet<&str> = tools.catalogue().tools.iter().map(|tool| tool.alias.as_str()).collect();
+    let want: BTreeSet<&str> = catalogue.tools.iter().map(|tool| tool.alias.as_str()).collect();
     if !matches!(timeout(clock, TOOLS_PATIENCE, listed.changed()).await, Ok(Ok(()))) {
         let message = "the CLI has opened its conversation and never asked for the capsule's tools";
         return Err(Error::new(&codes::TOOLS, message));

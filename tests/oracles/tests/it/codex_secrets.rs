@@ -89,6 +89,7 @@ async fn p_12_codex_the_environment_is_the_allow_list() {
         "CAPSULE_MODEL_KEY",
         "CODEX_HOME",
         "HOME",
+        "NO_COLOR",
         "NO_PROXY",
         "PATH",
         "TMPDIR",

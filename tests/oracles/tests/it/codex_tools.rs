@@ -1,8 +1,10 @@
 //! Tool calls of codex over the bridge.
 
-use capsule_api::{CallId, ConversationSpec, Event, FoldedCall, Limit, Outcome, RunEvent, ToolStatus};
+use std::sync::Arc;
+
+use capsule_api::{CallId, ConversationSpec, Event, FoldedCall, Limit, Outcome, RunEvent, ToolSpec, ToolStatus};
 use capsule_fakes::{Reply, Script};
-use capsule_transport_kit::Entry;
+use capsule_transport_kit::{Entry, TestTools};
 use serde_json::{Value, json};
 
 use crate::support::{Scene, codex, no_tools};
@@ -180,6 +182,56 @@ async fn codex_the_limit_on_model_requests_is_exact_and_its_last_calls_run() {
         results.collect::<Vec<_>>(),
         [ToolStatus::Passed, ToolStatus::Passed, ToolStatus::Failed]
     );
+}
+
+#[tokio::test]
+async fn codex_a_large_result_reaches_the_model_whole() {
+    let Some(cli) = codex() else { return };
+    let large = "0123456789".repeat(40_000);
+    let script = Script::new()
+        .then(Reply::new().call("call-1", "echo", json!({"text": large})))
+        .then(Reply::text("Read."));
+    let scene = scene(&cli, script).await;
+    assert_eq!(scene.ask("Read it.").await.answer(), "Read.");
+    let results = scene.request(1)["input"].as_array().unwrap().clone();
+    let result = results
+        .iter()
+        .find(|item| item["type"] == "function_call_output")
+        .unwrap();
+    assert!(result["output"].to_string().contains(&large), "it was cut");
+}
+
+#[tokio::test]
+async fn codex_a_hundred_tools_are_offered_and_called_by_their_names() {
+    let Some(cli) = codex() else { return };
+    let mut catalogue = (*TestTools::offered()).clone();
+    let template = catalogue.tools[0].clone();
+    catalogue.tools.extend((0..95).map(|n| ToolSpec {
+        name: format!("tool number {n}"),
+        alias: format!("tool-{n}-with-dashes"),
+        ..template.clone()
+    }));
+    let script = Script::new()
+        .then(Reply::new().call("call-1", "tool-94-with-dashes", json!({"text": "hello"})))
+        .then(Reply::text("Done."));
+    let scene = scene(&cli, script).await;
+    let spec = ConversationSpec {
+        catalogue: Arc::new(catalogue),
+        ..scene.spec()
+    };
+
+    let told = scene.ask_as(spec, "Use the last.").await;
+
+    assert_eq!(told.answer(), "Done.");
+    let names = offered(&scene.request(0));
+    let ours = names.iter().filter(|name| name.starts_with("mcp__capsule__"));
+    assert_eq!(ours.count(), 100);
+    assert!(
+        names.contains(&"mcp__capsule__tool_94_with_dashes".to_owned()),
+        "{names:?}"
+    );
+    let fold = told.log.fold();
+    assert_eq!(fold.calls()[0].name, "tool number 94");
 }
 
 #[tokio::test]

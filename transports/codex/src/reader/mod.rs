@@ -112,6 +112,11 @@ impl Reader {
         self.thread.as_deref()
     }
 
+    /// The tools that the CLI must have been told, and no others.
+    pub(crate) fn catalogue(&self) -> &Catalogue {
+        &self.expected.catalogue
+    }
+
     /// The line that interrupts the turn, once there is one.
     pub(crate) fn interrupt(&self) -> Option<Vec<u8>> {
         Some(protocol::interrupt(self.thread.as_deref()?, self.turn.as_deref()?))
