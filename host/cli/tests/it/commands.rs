@@ -137,7 +137,7 @@ fn the_transports_of_this_program_are_listed_for_people_and_programs() {
             text.out
         );
     }
-    assert_eq!(json["transports"][2]["at_most"]["host_owns_loop"], true);
+    assert_eq!(json["transports"][3]["at_most"]["host_owns_loop"], true);
 }
 
 #[test]
