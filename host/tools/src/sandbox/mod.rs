@@ -113,3 +113,6 @@ impl Sandbox {
         self.runtime.shut_down(grace);
     }
 }
+
+#[cfg(test)]
+mod tests;
