@@ -2,10 +2,12 @@
 
 use std::path::Path;
 
-use capsule_api::TransportDescriptor;
 use capsule_manifest::Override;
 
+use super::file;
 use crate::{Choice, Failure, catalog, links};
+
+const SCRIPT: &str = "the capsule is a script, which asks none";
 
 /// What to do where a tool answers something else than was recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,23 +18,25 @@ pub(crate) enum OnDrift {
     PlayOn,
 }
 
-/// The transport that this choice runs on, if it asks the model itself: only then is there anything to record or to play.
-///
-/// # Errors
-/// The manifest cannot be read.
-fn own_loop(choice: &Choice) -> Result<Result<&'static TransportDescriptor, String>, Failure> {
+/// Who asks the model.
+enum Asks {
+    /// The host: only then is there anything to record or to play.
+    Host,
+    /// The peer of this transport.
+    Peer(&'static str),
+    /// Nobody.
+    Script,
+}
+
+fn who_asks(choice: &Choice) -> Result<Asks, Failure> {
     let loaded = choice.load()?;
     if loaded.manifest.script.is_some() {
-        return Ok(Err("the capsule is a script, which asks no model".to_owned()));
+        return Ok(Asks::Script);
     }
     let transport = catalog::transports()?.get(&loaded.selected)?;
-    Ok(if transport.at_most.host_owns_loop {
-        Ok(transport)
-    } else {
-        Err(format!(
-            "the transport `{}` leaves the model requests to its peer",
-            transport.name
-        ))
+    Ok(match transport.at_most.host_owns_loop {
+        true => Asks::Host,
+        false => Asks::Peer(transport.name),
     })
 }
 
@@ -41,15 +45,16 @@ fn own_loop(choice: &Choice) -> Result<Result<&'static TransportDescriptor, Stri
 /// # Errors
 /// It cannot; the message says why and what to do.
 pub(crate) fn check_recordable(choice: &Choice) -> Result<(), Failure> {
-    own_loop(choice)?.map(drop).map_err(|why| refused("--record", &why))
+    check_host_asks("--record", choice)
 }
 
 /// The same choice with this tape in the driver's place. All other settings stay.
 ///
 /// # Errors
-/// Its transport has no driver, or the path is not text.
+/// Its transport has no driver, or the tape cannot be read.
 pub(crate) fn replaying(choice: &Choice, tape: &Path, on_drift: OnDrift) -> Result<Choice, Failure> {
-    own_loop(choice)?.map_err(|why| refused("--replay", &why))?;
+    check_host_asks("--replay", choice)?;
+    file::read(tape)?;
     with_tape(choice, tape, on_drift)
 }
 
@@ -59,17 +64,31 @@ pub(crate) fn replaying(choice: &Choice, tape: &Path, on_drift: OnDrift) -> Resu
 /// The capsule is a script, or the path is not text.
 pub(crate) fn rehearsing(choice: &Choice, tape: &Path) -> Result<Choice, Failure> {
     let mut choice = choice.clone();
-    if own_loop(&choice)?.is_err() {
-        choice.transport = Some(links::DEFAULT_TRANSPORT.to_owned());
-        own_loop(&choice)?.map_err(|why| refused("capsule test", &why))?;
+    match who_asks(&choice)? {
+        Asks::Host => {}
+        Asks::Peer(_) => choice.transport = Some(links::DEFAULT_TRANSPORT.to_owned()),
+        Asks::Script => return Err(refused("capsule test", SCRIPT)),
     }
     with_tape(&choice, tape, OnDrift::PlayOn)
 }
 
+fn check_host_asks(flag: &str, choice: &Choice) -> Result<(), Failure> {
+    match who_asks(choice)? {
+        Asks::Host => Ok(()),
+        Asks::Script => Err(refused(flag, SCRIPT)),
+        Asks::Peer(transport) => {
+            let why = format!(
+                "the transport `{transport}` leaves that to its peer; `--transport {}` does not",
+                links::DEFAULT_TRANSPORT
+            );
+            Err(refused(flag, &why))
+        }
+    }
+}
+
 fn refused(what: &str, why: &str) -> Failure {
     Failure::usage(format!(
-        "`{what}` needs a run in which the host itself asks the model: {why}; `--transport {}` does",
-        links::DEFAULT_TRANSPORT
+        "`{what}` needs a run in which the host itself asks the model: {why}"
     ))
 }
 

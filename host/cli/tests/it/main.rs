@@ -3,6 +3,7 @@
 
 mod commands;
 mod docs;
+mod doctor;
 mod guests;
 mod http;
 mod kinds;
@@ -11,6 +12,7 @@ mod mcp;
 mod mcp_judges;
 mod peer;
 mod pty;
+mod rehearsal;
 mod run;
 mod secrets;
 mod signals;
