@@ -1,4 +1,4 @@
-//! Conformance cases for any transport of Capsule.
+//! Conformance cases for any transport of Capsule; [`drivers`] has those for any driver.
 //!
 //! A transport's author supplies a [`Fixture`]: it turns a [`Script`] (what the model says, request by request) into settings and a
 //! scripted peer. [`check`] then runs every case that the instance's declared capabilities call for; [`assert_conforms`] does the same
@@ -9,6 +9,7 @@
 #![warn(missing_docs)]
 
 mod cases;
+pub mod drivers;
 mod fixture;
 mod recorder;
 mod report;
