@@ -107,3 +107,7 @@ pub fn assert_driver_conforms(driver: &DriverFixture) {
         problems.join("\n- ")
     );
 }
+
+#[cfg(test)]
+#[path = "drivers_tests.rs"]
+mod tests;

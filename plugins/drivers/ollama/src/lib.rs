@@ -26,3 +26,6 @@ register! { DriverDescriptor {
     codes: codes::ALL,
     build: settings::build,
 }}
+
+#[cfg(test)]
+mod kit_tests;

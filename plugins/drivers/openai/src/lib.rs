@@ -41,3 +41,6 @@ register! { DriverDescriptor {
     codes: codes::ALL,
     build: settings::build_responses,
 }}
+
+#[cfg(test)]
+mod kit_tests;
