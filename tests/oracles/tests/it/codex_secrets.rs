@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::{
     codex_tools::scene,
     secrets::{descendants, files},
-    support::{CODEX_MODEL, KEY, Under, codex},
+    support::{CODEX_MODEL, KEY, Under, codex, names_in},
 };
 
 #[tokio::test]
@@ -96,6 +96,39 @@ async fn p_12_codex_the_environment_is_the_allow_list() {
         "XDG_CACHE_HOME",
     ];
     assert_eq!(names, wanted.map(str::to_owned).into());
+}
+
+#[tokio::test]
+async fn p_15_codex_home_configuration_and_working_directory_are_private_and_nothing_of_the_persons() {
+    let Some(cli) = codex() else { return };
+    let script = Script::new().then(Reply::new().call("call-1", "sleep", json!({})));
+    let scene = scene(&cli, script).await;
+    let mut talk = scene.open(scene.spec()).await;
+    let (under, io) = Under::new();
+    let turn = talk.0.turn(Input::text("Sleep."), io);
+    let look = async {
+        under.tools.live_calls(1).await;
+        let all = descendants();
+        let place = scene.dir.path().display().to_string();
+        let (id, _, environ) = all
+            .into_iter()
+            .find(|(_, args, environ)| args.contains("app-server") && environ.contains(&place))
+            .expect("the CLI runs");
+        let work = std::fs::read_link(format!("/proc/{id}/cwd")).unwrap();
+        let found = names_in(&work);
+        under.cancel();
+        (environ, work, found)
+    };
+    let (_, (environ, work, found)) = tokio::join!(turn, look);
+    talk.close().await;
+    let run_dir = scene.run_dir();
+    for name in ["HOME", "CODEX_HOME", "TMPDIR", "XDG_CACHE_HOME"] {
+        let start = format!("{name}=");
+        let value = environ.lines().find_map(|line| line.strip_prefix(&start)).unwrap();
+        assert!(std::path::Path::new(value).starts_with(&run_dir), "{name} is {value}");
+    }
+    assert!(work.starts_with(&run_dir), "{}", work.display());
+    assert_eq!(found, Vec::<String>::new(), "the working directory is empty");
 }
 
 #[tokio::test]
