@@ -84,7 +84,7 @@ mod tests {
     fn read(path: &Path) -> Result<String, String> {
         match read_or_make(path) {
             Ok(token) => Ok(token.expose().to_owned()),
-            Err(Failure::Error(error)) => Err(error.message),
+            Err(Failure::Error(error)) => Err(error.message.clone()),
             Err(other) => panic!("{other:?}"),
         }
     }
