@@ -1,6 +1,6 @@
 //! A kept context goes on in another process.
 
-use capsule_api::{ConversationSpec, ErrorKind, Event, Health};
+use capsule_api::{ContextWindow, ConversationSpec, ErrorKind, Event, Health};
 use capsule_fakes::{Reply, Script};
 use serde_json::json;
 
@@ -103,4 +103,16 @@ async fn codex_a_context_that_is_not_kept_is_over_after_its_turn() {
     assert_eq!(talk.turn("Hi.").await.answer(), "Hello.");
     assert_eq!((talk.0.health(), talk.0.resume_state()), (Health::Lost, None));
     talk.close().await;
+}
+
+#[tokio::test]
+async fn codex_takes_a_capsules_context_window() {
+    let Some(cli) = codex() else { return };
+    let scene = scene(&cli, Script::new().then(Reply::text("Hello."))).await;
+    let mut spec = scene.spec();
+    spec.limits.context = Some(ContextWindow {
+        max_tokens: 64_000,
+        threshold_permille: 850,
+    });
+    assert_eq!(scene.ask_as(spec, "Hi.").await.answer(), "Hello.");
 }
