@@ -5,6 +5,12 @@ use std::{borrow::Cow, fmt::Write as _, ops::Range};
 /// Shorter values are not searched for: they would take ordinary words out of every text.
 const SHORTEST: usize = 6;
 
+/// A text that ends with at least so much of a value was cut within it. Less may well be an ordinary word.
+const SHORTEST_START: usize = 8;
+
+/// What stands for the rest of a text that was cut.
+const ELLIPSES: [&str; 2] = ["…", "..."];
+
 const MASK: &str = "[redacted]";
 
 /// The values to find, in each of their spellings. Grows by the secrets of one manifest; each is kept once.
@@ -12,7 +18,13 @@ const MASK: &str = "[redacted]";
 pub(crate) struct Patterns(Vec<String>);
 
 impl Patterns {
+    /// Adds a value as it is, and without the white space around it: a key from a file ends with a newline, and a header is sent without.
     pub(crate) fn add(&mut self, value: &str) {
+        self.add_spellings(value);
+        self.add_spellings(value.trim());
+    }
+
+    fn add_spellings(&mut self, value: &str) {
         if value.len() < SHORTEST {
             return;
         }
@@ -28,8 +40,18 @@ impl Patterns {
         }
     }
 
+    /// The text without the values, and without the start of one that it is cut within.
     pub(crate) fn redact<'a>(&self, text: &'a str) -> Cow<'a, str> {
-        let mut found: Vec<Range<usize>> = self.0.iter().flat_map(|value| occurrences(text, value)).collect();
+        let ends = || {
+            [Some(text)]
+                .into_iter()
+                .chain(ELLIPSES.map(|sign| text.strip_suffix(sign)))
+        };
+        let mut found: Vec<Range<usize>> = Vec::new();
+        for value in &self.0 {
+            found.extend(occurrences(text, value));
+            found.extend(ends().flatten().filter_map(|text| start_at_end(text, value)));
+        }
         if found.is_empty() {
             return Cow::Borrowed(text);
         }
@@ -70,6 +92,17 @@ fn occurrences<'a>(text: &'a str, value: &'a str) -> impl Iterator<Item = Range<
         from = start + step;
         Some(start..start + value.len())
     })
+}
+
+/// The longest start of the value that the text ends with.
+fn start_at_end(text: &str, value: &str) -> Option<Range<usize>> {
+    let last = *text.as_bytes().last()?;
+    let longest = value.len().min(text.len() + 1);
+    // The last byte is compared first: this runs for every piece of a stream, and values may be long.
+    let length = (SHORTEST_START..longest).rev().find(|&length| {
+        value.as_bytes()[length - 1] == last && text.as_bytes().ends_with(&value.as_bytes()[..length])
+    })?;
+    Some(text.len() - length..text.len())
 }
 
 fn json(value: &str) -> String {
@@ -129,7 +162,54 @@ mod tests {
         assert_eq!(redact(&["short", ""], "a short text"), "a short text");
     }
 
+    #[test]
+    fn white_space_around_a_value_is_no_part_of_the_secret() {
+        for value in ["sk-abcdef\n", " sk-abcdef", "\tsk-abcdef \r\n"] {
+            assert_eq!(redact(&[value], "key=sk-abcdef;"), "key=[redacted];", "{value:?}");
+        }
+        // What is left is too short to be looked for, and is not taken for a value of its own.
+        assert_eq!(redact(&["word   "], "a word"), "a word");
+    }
+
+    #[test]
+    fn a_value_that_a_text_was_cut_within_is_not_shown() {
+        let value = "sk-ant-0123.456\"789ö";
+        for (text, expected) in [
+            ("bad key sk-ant-0123", "bad key [redacted]"),
+            ("bad key sk-ant-0", "bad key [redacted]"),
+            ("bad key sk-ant-0123…", "bad key [redacted]…"),
+            ("bad key sk-ant-0123...", "bad key [redacted]..."),
+            ("bad key sk-ant-0123....", "bad key [redacted]..."),
+            ("bad key sk-ant-0123.456\\\"78", "bad key [redacted]"),
+            ("bad key sk-ant-0123.456%227", "bad key [redacted]"),
+            // Seven bytes are a common start of many keys, and a start elsewhere is a text of its own.
+            ("bad key sk-ant-", "bad key sk-ant-"),
+            ("a key sk-ant-0… is meant", "a key sk-ant-0… is meant"),
+        ] {
+            assert_eq!(redact(&[value], text), expected);
+        }
+    }
+
     proptest! {
+        #[test]
+        fn no_start_of_a_protected_value_is_left_at_the_end(
+            value in "[ \n]?[a-c.\"ö]{8,14}[ \n]?",
+            before in "[a-c.\"ö ]{0,12}",
+            cut in 0_usize..16,
+            sign in prop::sample::select(vec!["", "…", "..."]),
+        ) {
+            let cut = value.floor_char_boundary(cut);
+            let shown = redact(&[&value], &format!("{before}{}{sign}", &value[..cut]));
+            for value in [value.as_str(), value.trim()] {
+                let ends = [Some(shown.as_str()), shown.strip_suffix("…"), shown.strip_suffix("...")];
+                for start in (SHORTEST_START..=value.len()).filter(|length| value.is_char_boundary(*length)) {
+                    let left = ends.iter().flatten().any(|end| end.ends_with(&value[..start]));
+                    prop_assert!(!left, "{:?} shows {:?}", shown, &value[..start]);
+                }
+                prop_assert!(value.len() < SHORTEST || !shown.contains(value), "{:?}", shown);
+            }
+        }
+
         #[test]
         fn no_protected_value_is_left(value in "[a-z\"\\\\ö%]{6,12}", before: String, after: String) {
             let shown = redact(&[&value], &format!("{before}{value}{after}"));
