@@ -9,12 +9,17 @@ use crate::codes;
 /// Reads a tape.
 ///
 /// # Errors
-/// The file cannot be read, is too large, is no tape, or has another version.
+/// The file cannot be read, is no regular file, is too large, is no tape, or has another version.
 pub(crate) fn load(path: &Path) -> Result<Tape, Error> {
     let unreadable = |error: std::io::Error| {
         let message = format!("the tape {} cannot be read: {error}", path.display());
         Error::new(&codes::UNREADABLE, message).caused_by(error)
     };
+    // Asks first: to open a pipe would wait for its writer, and a device may have no end.
+    if !std::fs::metadata(path).map_err(unreadable)?.is_file() {
+        let message = format!("the tape {} is not a regular file", path.display());
+        return Err(Error::new(&codes::UNREADABLE, message));
+    }
     let mut text = Vec::new();
     let file = File::open(path).map_err(unreadable)?;
     file.take(Tape::MAX_BYTES as u64 + 1)
@@ -56,6 +61,22 @@ mod tests {
         assert_eq!(problem(b"{}"), ("cassette-malformed", expected.to_owned()));
         let none = load(Path::new("/nonexistent/tape.json")).unwrap_err();
         assert_eq!(none.code, "cassette-unreadable");
+    }
+
+    #[test]
+    fn a_pipe_a_device_and_a_directory_are_refused_without_being_opened() {
+        let directory = tempfile::tempdir().unwrap();
+        let pipe = directory.path().join("pipe");
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status().unwrap();
+        assert!(made.success());
+        for path in [pipe.as_path(), Path::new("/dev/zero"), directory.path()] {
+            let error = load(path).unwrap_err();
+            let expected = format!("the tape {} is not a regular file", path.display());
+            assert_eq!(
+                (error.code, error.message.as_str()),
+                ("cassette-unreadable", expected.as_str())
+            );
+        }
     }
 
     #[test]
