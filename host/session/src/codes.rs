@@ -42,5 +42,29 @@ pub const CONTEXT_UNREADABLE: Code = Code {
     remedy: "Continue it with the transport that kept it, or start a new context under another name.",
 };
 
+/// A directory of the host's that is not the user's alone.
+pub const PLACE: Code = Code {
+    id: "session-place",
+    kind: ErrorKind::Storage,
+    meaning: "A directory of the host's state is a link, belongs to somebody else, or is open to the writes of others.",
+    remedy: "Remove it, or make it yours alone (`chmod go-w`); XDG_STATE_HOME moves the state.",
+};
+
+/// A name that cannot be a context's.
+pub const CONTEXT_NAME: Code = Code {
+    id: "session-context-name",
+    kind: ErrorKind::Settings,
+    meaning: "The name of a kept context is not one that a directory could have.",
+    remedy: "Use up to 100 letters, digits, `-`, `_` and `.`, not starting with a dot.",
+};
+
 /// All of them.
-pub const ALL: &[&Code] = &[&PANICKED, &STORAGE, &TRACE, &CONTEXT_BUSY, &CONTEXT_UNREADABLE];
+pub const ALL: &[&Code] = &[
+    &PANICKED,
+    &STORAGE,
+    &TRACE,
+    &CONTEXT_BUSY,
+    &CONTEXT_UNREADABLE,
+    &CONTEXT_NAME,
+    &PLACE,
+];

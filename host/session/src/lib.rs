@@ -25,4 +25,4 @@ pub use log::{Entry, Read, Reader, RunStart, TaskLog, What};
 pub use places::Places;
 pub use state::{TaskState, Transition};
 pub use store::KeptContext;
-pub use trace::{Capture, Record, TraceWriter, records};
+pub use trace::{Capture, Record, TraceWriter, records, redacted};

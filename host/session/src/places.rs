@@ -3,7 +3,7 @@
 use std::{
     fs,
     io::{self, Write as _},
-    os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _},
+    os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _},
     path::{Path, PathBuf},
 };
 
@@ -25,15 +25,18 @@ pub struct Places {
 impl Places {
     /// The places of `capsule`, from an environment look-up (`XDG_STATE_HOME`, `XDG_CACHE_HOME`, `XDG_RUNTIME_DIR`, `HOME`).
     ///
-    /// Without a home, state and cache are below the temporary directory.
+    /// Without a home, state and cache are below a directory of this user's own in the temporary directory. A runtime directory that others
+    /// may write to is not used.
     pub fn of(capsule: &str, env: impl Fn(&str) -> Option<std::ffi::OsString>) -> Self {
         // The specification has relative values ignored.
         let dir = |name: &str| env(name).map(PathBuf::from).filter(|path| path.is_absolute());
         let temporary = std::env::temp_dir();
-        let home = dir("HOME").unwrap_or_else(|| temporary.clone());
+        let user = rustix::process::geteuid().as_raw();
+        let home = dir("HOME").unwrap_or_else(|| temporary.join(format!("{STAND_IN}{user}")));
         let state = dir("XDG_STATE_HOME").unwrap_or_else(|| home.join(".local/state"));
         let cache = dir("XDG_CACHE_HOME").unwrap_or_else(|| home.join(".cache"));
-        let runtime = dir("XDG_RUNTIME_DIR").filter(|path| path.is_dir()).unwrap_or(temporary);
+        let private = |path: &PathBuf| fs::metadata(path).is_ok_and(|found| found.is_dir() && is_private(&found));
+        let runtime = dir("XDG_RUNTIME_DIR").filter(private).unwrap_or(temporary);
         Self {
             state: state.join("capsule").join(capsule),
             cache: cache.join("capsule/components"),
@@ -59,7 +62,8 @@ impl Places {
         let runs = self.state.join("runs");
         let dir = runs.join(task);
         make_dir(&dir)?;
-        prune(&runs, KEPT_RUNS);
+        hold(&dir).map_err(|error| storage("lock", &dir, &error))?;
+        prune(&runs, task, KEPT_RUNS);
         Ok(dir)
     }
 
@@ -71,7 +75,10 @@ impl Places {
         let path = self.runtime.join(format!("capsule-{task}"));
         // `create`, not `create_dir_all`: in a shared directory a path that somebody else prepared must be refused.
         let made = fs::DirBuilder::new().mode(0o700).create(&path);
-        made.map_err(|error| storage("make the run directory", &path, &error))?;
+        made.map_err(|error| {
+            let hint = "The directory above it must exist and be yours to write; XDG_RUNTIME_DIR or TMPDIR moves it.";
+            storage("make the run directory", &path, &error).hint(hint)
+        })?;
         Ok(RunDir { path })
     }
 }
@@ -105,10 +112,54 @@ impl Drop for RunDir {
     }
 }
 
-/// Makes a directory and those above it, 0700.
+/// Makes a directory and those above it, 0700. One that is there already must be this user's, no link, and closed to the writes of others:
+/// whoever may write there could lead the host's own writes and removals elsewhere.
 pub(crate) fn make_dir(path: &Path) -> Result<(), Error> {
     let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(path);
-    made.map_err(|error| storage("make the directory", path, &error))
+    made.map_err(|error| storage("make the directory", path, &error))?;
+    for dir in own_levels(path) {
+        let found = fs::symlink_metadata(dir).map_err(|error| storage("look at", dir, &error))?;
+        if !found.is_dir() || !is_private(&found) {
+            let why = "it is a link, belongs to somebody else, or is open to the writes of others";
+            let hint = "Remove it, or make it yours alone (`chmod go-w`); XDG_STATE_HOME moves the state.";
+            return Err(Error::new(&codes::PLACE, format!("{} is not used: {why}", dir.display())).hint(hint));
+        }
+    }
+    Ok(())
+}
+
+/// The directory itself and those of the host above it, as far as `capsule` and the one that stands in for a home. What lies higher is
+/// the person's.
+fn own_levels(path: &Path) -> impl Iterator<Item = &Path> {
+    let root = path.ancestors().find(|dir| dir.ends_with("capsule")).unwrap_or(path);
+    let stand_in = |dir: &Path| {
+        dir.file_name()
+            .is_some_and(|name| name.to_string_lossy().starts_with(STAND_IN))
+    };
+    path.ancestors()
+        .filter(move |dir| dir.starts_with(root) || stand_in(dir))
+}
+
+/// What the directory is called, before the user's number, that stands in for a home that is not set.
+const STAND_IN: &str = "capsule-user-";
+
+fn is_private(found: &fs::Metadata) -> bool {
+    found.uid() == rustix::process::geteuid().as_raw() && found.mode() & 0o022 == 0
+}
+
+/// Marks a run's directory as in use, as long as this process lives: other runs do not prune it.
+fn hold(dir: &Path) -> io::Result<()> {
+    let file = fs::File::open(dir)?;
+    rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockShared)?;
+    // Given back by the end of the process, however it ends.
+    std::mem::forget(file);
+    Ok(())
+}
+
+fn is_held(dir: &Path) -> bool {
+    let locked = fs::File::open(dir)
+        .map(|file| rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive).is_err());
+    locked.unwrap_or(true)
 }
 
 /// Writes a file whole or not at all, 0600.
@@ -137,13 +188,22 @@ pub(crate) fn storage(what: &str, path: &Path, error: &io::Error) -> Error {
     Error::new(&codes::STORAGE, format!("cannot {what} {}: {error}", path.display()))
 }
 
-/// Removes the oldest directories. Task ids sort by time. A directory that cannot be removed is tried again by the next run.
-fn prune(runs: &Path, keep: usize) {
+/// Removes the oldest runs' directories: real ones whose names are task ids (which sort by time), not `current`, and not one that a
+/// run still holds. A directory that cannot be removed is tried again by the next run.
+fn prune(runs: &Path, current: &str, keep: usize) {
     let Ok(entries) = fs::read_dir(runs) else { return };
-    let mut dirs: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
+    let is_run = |entry: &fs::DirEntry| {
+        let name = entry.file_name();
+        let named = name
+            .to_str()
+            .is_some_and(|name| name != current && uuid::Uuid::parse_str(name).is_ok());
+        named && entry.file_type().is_ok_and(|kind| kind.is_dir())
+    };
+    let mut dirs: Vec<_> = entries.flatten().filter(is_run).map(|entry| entry.path()).collect();
     dirs.sort();
-    let excess = dirs.len().saturating_sub(keep);
-    for dir in dirs.into_iter().take(excess) {
+    // The current one counts among those that are kept.
+    let excess = (dirs.len() + 1).saturating_sub(keep);
+    for dir in dirs.into_iter().take(excess).filter(|dir| !is_held(dir)) {
         let _ = fs::remove_dir_all(dir);
     }
 }
@@ -165,19 +225,77 @@ mod tests {
         assert_eq!(places.component_cache(), Path::new("/var/cache/ada/capsule/components"));
     }
 
-    #[test]
-    fn only_the_newest_runs_are_kept() {
-        let dir = tempfile::tempdir().unwrap();
-        for n in 0..5 {
-            make_dir(&dir.path().join(n.to_string())).unwrap();
-        }
-        prune(dir.path(), 2);
-        let mut left: Vec<_> = fs::read_dir(dir.path())
-            .unwrap()
-            .map(|entry| entry.unwrap().file_name())
+    fn task(n: u32) -> String {
+        format!("00000000-0000-7000-8000-{n:012}")
+    }
+
+    fn names(dir: &Path) -> Vec<String> {
+        let entries = fs::read_dir(dir).unwrap();
+        let mut names: Vec<_> = entries
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
             .collect();
-        left.sort();
-        assert_eq!(left, ["3", "4"]);
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn only_the_newest_runs_are_kept_and_nothing_else_is_touched() {
+        let dir = tempfile::tempdir().unwrap();
+        let elsewhere = tempfile::tempdir().unwrap();
+        for n in 1..=5 {
+            make_dir(&dir.path().join(task(n))).unwrap();
+        }
+        make_dir(&dir.path().join("notes")).unwrap();
+        std::os::unix::fs::symlink(elsewhere.path(), dir.path().join(task(0))).unwrap();
+        prune(dir.path(), &task(5), 2);
+        assert_eq!(names(dir.path()), [task(0), task(4), task(5), "notes".to_owned()]);
+    }
+
+    #[test]
+    fn a_run_that_goes_on_keeps_its_directory() {
+        let dir = tempfile::tempdir().unwrap();
+        for n in 1..=3 {
+            make_dir(&dir.path().join(task(n))).unwrap();
+        }
+        hold(&dir.path().join(task(1))).unwrap();
+        prune(dir.path(), &task(3), 1);
+        assert_eq!(names(dir.path()), [task(1), task(3)]);
+    }
+
+    #[test]
+    fn a_directory_that_others_may_write_to_is_not_used() {
+        let base = tempfile::tempdir().unwrap();
+        let state = base.path().as_os_str().to_owned();
+        let places = Places::of("notes", move |name| (name == "XDG_STATE_HOME").then(|| state.clone()));
+        places.make_run_state(&task(1)).unwrap();
+        fs::set_permissions(places.state(), fs::Permissions::from_mode(0o777)).unwrap();
+        let error = places.make_run_state(&task(2)).unwrap_err();
+        assert!(
+            error.message.contains("open to the writes of others"),
+            "{}",
+            error.message
+        );
+    }
+
+    #[test]
+    fn a_planted_link_is_not_followed() {
+        let (base, victim) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let state = base.path().as_os_str().to_owned();
+        let places = Places::of("notes", move |name| (name == "XDG_STATE_HOME").then(|| state.clone()));
+        make_dir(places.state()).unwrap();
+        std::os::unix::fs::symlink(victim.path(), places.state().join("runs")).unwrap();
+        assert_eq!(places.make_run_state(&task(1)).unwrap_err().code, "session-place");
+    }
+
+    #[test]
+    fn a_runtime_directory_of_everybody_is_not_used() {
+        let open = tempfile::tempdir().unwrap();
+        fs::set_permissions(open.path(), fs::Permissions::from_mode(0o777)).unwrap();
+        let path = open.path().as_os_str().to_owned();
+        let places = Places::of("notes", move |name| (name == "XDG_RUNTIME_DIR").then(|| path.clone()));
+        let run = places.make_run_dir(&task(7)).unwrap();
+        assert!(!run.path().starts_with(open.path()));
+        run.remove();
     }
 
     #[test]

@@ -46,12 +46,13 @@ impl KeptContext {
         let good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
         if name.is_empty() || name.len() > 100 || name.starts_with('.') || !name.chars().all(good) {
             let message = format!("`{name}` cannot name a context");
-            let hint = "Use up to 100 letters, digits, `-`, `_` and `.`, not starting with a dot.";
-            return Err(Error::new(&codes::CONTEXT_UNREADABLE, message).hint(hint));
+            return Err(Error::new(&codes::CONTEXT_NAME, message));
         }
         let dir = places.state().join("contexts").join(name);
         let (lock, unwritable) = match places::make_dir(&dir) {
             Ok(()) => lock(&dir.join("lock"), name)?,
+            // What somebody else may have written is no state to go on from.
+            Err(error) if error.code == codes::PLACE.id => return Err(error),
             Err(error) => (None, Some(error)),
         };
         let resume = if dir.is_dir() {
@@ -250,7 +251,7 @@ mod tests {
         for name in ["", "..", "a/b", ".hidden", "naïve"] {
             assert_eq!(
                 KeptContext::open(&places(dir.path()), name).unwrap_err().code,
-                "session-context-unreadable"
+                "session-context-name"
             );
         }
     }

@@ -3,5 +3,5 @@
 mod record;
 mod writer;
 
-pub use record::{Capture, Record, records};
+pub use record::{Capture, Record, records, redacted};
 pub use writer::TraceWriter;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use capsule_api::{
-    BlockKind, CallId, Content, Error, Event, Outcome, Part, Progress, Residue, RunEvent, ToolReply, Usage,
+    BlockKind, CallId, Content, Error, Event, Outcome, Part, Progress, Residue, RunEvent, Secrets, ToolReply, Usage,
 };
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
@@ -49,6 +49,44 @@ pub fn records(task: &str, entry: &Entry, capture: Capture, live: bool) -> Optio
     record.insert("kind".into(), kind.into());
     record.extend(fields);
     Some(Value::Object(record))
+}
+
+/// The record without protected values. Only what was said is rewritten, also where it is a key of somebody's JSON: the record's own keys
+/// and words stay, whatever a secret may look like.
+pub fn redacted(record: Record, secrets: &dyn Secrets) -> Record {
+    const OWN_WORDS: [&str; 6] = ["v", "seq", "ts", "task", "kind", "state"];
+    let Value::Object(record) = record else { return record };
+    let fields = record.into_iter().map(|(key, value)| {
+        let own = OWN_WORDS.contains(&key.as_str());
+        let value = if own { value } else { said(value, &key, secrets) };
+        (key, value)
+    });
+    Value::Object(fields.collect())
+}
+
+/// Names under which a record holds JSON whose keys are not the record's own.
+const FOREIGN: [&str; 5] = ["arguments", "input", "result", "data", "metadata"];
+
+fn said(value: Value, under: &str, secrets: &dyn Secrets) -> Value {
+    match value {
+        Value::String(text) => secrets.redact(&text).into_owned().into(),
+        Value::Array(items) => items.into_iter().map(|item| said(item, under, secrets)).collect(),
+        Value::Object(map) => {
+            let foreign = FOREIGN.contains(&under);
+            let fields = map.into_iter().map(|(key, value)| {
+                let inner = if foreign { under } else { key.as_str() };
+                let value = said(value, inner, secrets);
+                let key = if foreign {
+                    secrets.redact(&key).into_owned()
+                } else {
+                    key
+                };
+                (key, value)
+            });
+            Value::Object(fields.collect())
+        }
+        other => other,
+    }
 }
 
 type Fields = Map<String, Value>;

@@ -13,7 +13,7 @@ use capsule_api::{Error, Secrets};
 use serde_json::json;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::{Capture, Read, Reader, codes, records};
+use crate::{Capture, Read, Reader, codes, records, redacted};
 
 /// Lines between the log and the disk. When it is full the reader waits, and with it, in the end, the transport.
 const QUEUE: usize = 256;
@@ -82,7 +82,7 @@ impl TraceWriter {
                 Read::Missed(missed) => Some(json!({"v": 1, "task": task, "kind": "gap", "missed": missed})),
             };
             let Some(record) = record else { continue };
-            let line = secrets.redact(&record.to_string()).into_owned();
+            let line = redacted(record, &*secrets).to_string();
             if self.lines.send(line).await.is_err() {
                 break;
             }

@@ -116,3 +116,10 @@ async fn a_trace_that_cannot_be_made_says_where_and_why() {
         error.message
     );
 }
+
+#[test]
+fn a_secret_that_looks_like_a_word_of_the_trace_damages_no_record() {
+    let record = json!({"v": 1, "kind": "usage", "output": 5, "state": "output", "arguments": {"output": "the output"}, "text": "output"});
+    let expected = json!({"v": 1, "kind": "usage", "output": 5, "state": "output", "arguments": {"[redacted]": "the [redacted]"}, "text": "[redacted]"});
+    assert_eq!(capsule_session::redacted(record, &OneSecret("output")), expected);
+}
