@@ -9,7 +9,7 @@ use anstyle::{AnsiColor, Style};
 use capsule_api::{Code, Error, ErrorKind};
 use capsule_manifest::Report;
 
-use crate::exit;
+use crate::{exit, view::plain};
 
 /// Codes of the command line itself.
 pub(crate) mod codes {
@@ -109,7 +109,7 @@ impl Failure {
 
 /// What is wrong with a manifest: the places, then each code to look up. What to do is said where the message does not say it already.
 fn show_report(report: &Report, out: &mut dyn Write) -> io::Result<()> {
-    write!(out, "{}", report.render())?;
+    write!(out, "{}", plain(&report.render()))?;
     for code in report.codes() {
         if code.id != capsule_manifest::codes::INVALID.id {
             writeln!(out, "  hint: {}", code.remedy)?;
@@ -127,18 +127,19 @@ fn show_code(code: &str, out: &mut dyn Write) -> io::Result<()> {
 /// An error as people see it: what happened, the facts, what to do, the code to look it up.
 pub(crate) fn show_error(error: &Error, out: &mut dyn Write) -> io::Result<()> {
     let red = Style::new().fg_color(Some(AnsiColor::Red.into())).bold();
-    writeln!(out, "{red}error{red:#}: {}", error.message)?;
+    writeln!(out, "{red}error{red:#}: {}", plain(&error.message))?;
     for (name, value) in error
         .context
         .iter()
         .filter(|(_, value)| !error.message.contains(value.as_str()))
     {
+        let value = plain(value);
         let mut lines = value.lines();
         writeln!(out, "  {name}: {}", lines.next().unwrap_or_default())?;
         lines.try_for_each(|line| writeln!(out, "    {line}"))?;
     }
     if !error.hint.is_empty() {
-        writeln!(out, "  hint: {}", error.hint)?;
+        writeln!(out, "  hint: {}", plain(&error.hint))?;
     }
     show_code(error.code, out)
 }

@@ -1,4 +1,4 @@
-//! Ctrl-C and SIGTERM: the first asks the task to stop, the second leaves at once.
+//! Ctrl-C, SIGTERM and SIGHUP: the first asks the task to stop, the second leaves at once.
 
 use std::sync::{
     Arc,
@@ -41,6 +41,8 @@ impl Signals {
         let install = |kind| signal(kind).map_err(|error| failure::internal("listen for signals", &error));
         let mut interrupt = install(SignalKind::interrupt())?;
         let mut terminate = install(SignalKind::terminate())?;
+        // A terminal that was closed: nobody reads any more, and the run has to end as cleanly as at SIGTERM.
+        let mut hangup = install(SignalKind::hangup())?;
         let seen = Arc::new(AtomicU8::new(0));
         let tell = seen.clone();
         let listener = tokio::spawn(async move {
@@ -48,6 +50,7 @@ impl Signals {
                 let signal = tokio::select! {
                     _ = interrupt.recv() => Signal::Interrupt,
                     _ = terminate.recv() => Signal::Terminate,
+                    _ = hangup.recv() => Signal::Terminate,
                 };
                 if tell.swap(signal.exit_code(), Ordering::AcqRel) != 0 {
                     std::process::exit(signal.exit_code().into());

@@ -26,14 +26,15 @@ pub(crate) async fn follow(
     if as_json {
         return json::follow(reader, &task, &*secrets).await;
     }
-    terminal::follow(reader).await
+    terminal::follow(reader, secrets).await
 }
 
-/// Text of a model or a tool without the control characters that could move the cursor, recolour or retitle a terminal.
+/// Text from elsewhere without what a terminal would obey: control characters, which move the cursor, recolour or retitle it, and the
+/// invisible characters that reorder a line.
 pub(crate) fn plain(text: &str) -> String {
-    text.chars()
-        .filter(|c| !c.is_control() || matches!(c, '\n' | '\t'))
-        .collect()
+    let obeyed = |c: &char| c.is_control() && !matches!(c, '\n' | '\t');
+    let invisible = |c: &char| matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}');
+    text.chars().filter(|c| !obeyed(c) && !invisible(c)).collect()
 }
 
 /// The last lines of a run, on standard error.
@@ -49,10 +50,10 @@ fn write_summary(
     trace: Option<&Path>,
 ) -> io::Result<()> {
     for (code, message) in warnings {
-        writeln!(out, "warning: {message} ({code})")?;
+        writeln!(out, "warning: {} ({code})", plain(message))?;
     }
     for (pid, name) in &report.residue.processes {
-        writeln!(out, "warning: the process {pid} ({name}) is still running")?;
+        writeln!(out, "warning: the process {pid} ({}) is still running", plain(name))?;
     }
     for file in &report.residue.files {
         writeln!(out, "warning: {} could not be removed", file.display())?;
@@ -134,7 +135,12 @@ pub(crate) fn count(n: impl Into<u64>, what: &str) -> String {
 
 /// What `--dry-run` prints.
 pub(crate) fn plan(assembled: &Assembled, probe: &Probe) -> Result<(), Failure> {
-    write_plan(&mut anstream::stdout().lock(), assembled, probe).map_err(|error| failure::output(&error))?;
+    let mut text = Vec::new();
+    let written = write_plan(&mut text, assembled, probe).and_then(|()| {
+        let text = plain(&String::from_utf8_lossy(&text));
+        io::stdout().lock().write_all(text.as_bytes())
+    });
+    written.map_err(|error| failure::output(&error))?;
     match &probe.usable {
         Ok(()) => Ok(()),
         Err(error) => Err(error.clone().into()),

@@ -1,7 +1,7 @@
 //! `capsule tool`: the catalogue, and one call without a model.
 
 use std::{
-    io::{self, Read as _, Write as _},
+    io::{self, IsTerminal as _, Read as _, Write as _},
     path::Path,
     process::ExitCode,
     sync::Arc,
@@ -65,7 +65,7 @@ fn list_text(equipped: &Equipped) -> io::Result<()> {
     let mut out = anstream::stdout().lock();
     let (bold, dim) = (Style::new().bold(), Style::new().dimmed());
     for tool in &equipped.toolbox.catalogue().tools {
-        writeln!(out, "{bold}{}{bold:#}", tool.name)?;
+        writeln!(out, "{bold}{}{bold:#}", plain(&tool.name))?;
         writeln!(out, "  {}", plain(&tool.description))?;
         writeln!(out, "  {dim}{}{dim:#}", plain(&tool.input_schema.to_string()))?;
     }
@@ -116,11 +116,17 @@ fn read_arguments(arguments: &str) -> Result<Value, Failure> {
 }
 
 fn show_text(reply: &ToolReply) -> io::Result<()> {
-    let mut out = io::stdout().lock();
+    let stdout = io::stdout();
+    // A file gets the bytes as they are; a terminal would obey them.
+    let terminal = stdout.is_terminal();
+    let mut out = stdout.lock();
     for piece in &reply.content {
         match piece {
-            Content::Text(text) if text.ends_with('\n') => write!(out, "{text}")?,
-            Content::Text(text) => writeln!(out, "{text}")?,
+            Content::Text(text) => {
+                let text = if terminal { plain(text) } else { text.clone() };
+                let end = if text.ends_with('\n') { "" } else { "\n" };
+                write!(out, "{text}{end}")?;
+            }
             Content::Image { media_type, data } | Content::Audio { media_type, data } => {
                 writeln!(out, "[{media_type}, {} bytes]", data.len())?;
             }

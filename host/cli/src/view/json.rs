@@ -3,7 +3,7 @@
 use std::io::{self, Write as _};
 
 use capsule_api::{Error, Secrets};
-use capsule_session::{Capture, Read, Reader, records};
+use capsule_session::{Capture, Read, Reader, records, redacted};
 use serde_json::json;
 
 use crate::failure;
@@ -19,8 +19,7 @@ pub(super) async fn follow(mut reader: Reader, task: &str, secrets: &dyn Secrets
         let (Some(record), None) = (record, &lost) else {
             continue;
         };
-        let line = record.to_string();
-        lost = write(&secrets.redact(&line)).err();
+        lost = write(&redacted(record, secrets).to_string()).err();
     }
     lost.map_or(Ok(()), |error| Err(failure::output(&error)))
 }

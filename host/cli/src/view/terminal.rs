@@ -6,10 +6,11 @@
 use std::{
     collections::HashMap,
     io::{self, Write},
+    sync::Arc,
 };
 
 use anstyle::{AnsiColor, Style};
-use capsule_api::{BlockId, BlockKind, Error, Event, Outcome, RunEvent, ToolReply, ToolStatus};
+use capsule_api::{BlockId, BlockKind, Error, Event, Outcome, RunEvent, Secrets, ToolReply, ToolStatus};
 use capsule_session::{Entry, Read, Reader, What};
 
 use super::{plain, screen::Screen, terminals};
@@ -18,7 +19,7 @@ use crate::failure;
 /// Longest line of arguments or of a failed result.
 const MAX_LINE: usize = 100;
 
-pub(super) async fn follow(mut reader: Reader) -> Result<(), Error> {
+pub(super) async fn follow(mut reader: Reader, secrets: Arc<dyn Secrets>) -> Result<(), Error> {
     let (out_terminal, err_terminal) = terminals();
     let size = rustix::termios::tcgetwinsize(io::stdout()).ok();
     let screen = size.map_or(Screen::new(80, 24), |size| {
@@ -29,6 +30,7 @@ pub(super) async fn follow(mut reader: Reader) -> Result<(), Error> {
         anstream::stderr(),
         out_terminal.then_some(screen),
         err_terminal,
+        secrets,
     );
     let mut lost = None;
     while let Some(read) = reader.next().await {
@@ -56,10 +58,11 @@ pub(super) struct View<O, E> {
     last: Option<BlockId>,
     /// Whether a line of a call's own text is unfinished on standard error.
     open_chunk: bool,
+    secrets: Arc<dyn Secrets>,
 }
 
 impl<O: Write, E: Write> View<O, E> {
-    pub(super) fn new(out: O, err: E, screen: Option<Screen>, err_terminal: bool) -> Self {
+    pub(super) fn new(out: O, err: E, screen: Option<Screen>, err_terminal: bool, secrets: Arc<dyn Secrets>) -> Self {
         Self {
             out,
             err,
@@ -68,6 +71,7 @@ impl<O: Write, E: Write> View<O, E> {
             shown: HashMap::new(),
             last: None,
             open_chunk: false,
+            secrets,
         }
     }
 
@@ -148,7 +152,7 @@ impl<O: Write, E: Write> View<O, E> {
                 ..
             } => {
                 self.end_of_line()?;
-                let text = plain(text);
+                let text = self.clean(text);
                 self.open_chunk = !text.ends_with('\n');
                 write!(self.err, "{text}")?;
                 self.err.flush()
@@ -185,9 +189,10 @@ impl<O: Write, E: Write> View<O, E> {
             return if on_screen {
                 Ok(())
             } else {
-                self.write_out(&format!("{}\n", plain(text)))
+                self.write_out(&format!("{}\n", self.clean(text)))
             };
         }
+        let text = self.secrets.redact(text).into_owned();
         write!(self.out, "{text}")?;
         if !text.ends_with('\n') {
             writeln!(self.out)?;
@@ -207,7 +212,7 @@ impl<O: Write, E: Write> View<O, E> {
             self.last = Some(block);
         }
         self.shown.entry(block).or_default().push_str(text);
-        self.write_out(&plain(text))
+        self.write_out(&self.clean(text))
     }
 
     fn whole(&mut self, block: BlockId, text: &str) -> io::Result<()> {
@@ -236,8 +241,14 @@ impl<O: Write, E: Write> View<O, E> {
         }
     }
 
-    /// A line about what happens.
+    /// What a person may see: no protected value, and nothing that a terminal would obey.
+    fn clean(&self, text: &str) -> String {
+        plain(&self.secrets.redact(text))
+    }
+
+    /// A line about what happens. Whatever its text came from, it cannot do more than be read.
     fn mark(&mut self, mark: &str, color: AnsiColor, text: &str) -> io::Result<()> {
+        let text = self.clean(text);
         if self.err_terminal {
             let style = Style::new().fg_color(Some(color.into()));
             self.line(&format!("{style}{mark}{style:#} {text}"))

@@ -3,10 +3,25 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use capsule_api::{CallId, ErrorKind};
+use capsule_api::{CallId, ErrorKind, Secret};
 use serde_json::json;
 
 use super::*;
+
+/// Protects one value.
+struct Key;
+
+impl Secrets for Key {
+    fn expand(&self, text: &str) -> Result<String, Error> {
+        Ok(text.to_owned())
+    }
+
+    fn protect(&self, _: &Secret) {}
+
+    fn redact<'a>(&self, text: &'a str) -> std::borrow::Cow<'a, str> {
+        text.replace("sk-hunter2", "[redacted]").into()
+    }
+}
 
 /// Two streams that end on one terminal, in the order of writing.
 #[derive(Clone, Default)]
@@ -38,7 +53,13 @@ fn show<O: Write, E: Write>(view: &mut View<O, E>, whats: Vec<What>) {
 fn screen_of(whats: Vec<What>) -> String {
     let both = Shared::default();
     show(
-        &mut View::new(both.clone(), both.clone(), Some(Screen::new(60, 24)), true),
+        &mut View::new(
+            both.clone(),
+            both.clone(),
+            Some(Screen::new(60, 24)),
+            true,
+            Arc::new(Key),
+        ),
         whats,
     );
     let mut terminal = vt100::Parser::new(24, 60, 0);
@@ -50,7 +71,7 @@ fn screen_of(whats: Vec<What>) -> String {
 /// What ends in the two files of a run whose streams are redirected.
 fn files_of(whats: Vec<What>) -> (String, String) {
     let (mut out, mut err) = (Vec::new(), Vec::new());
-    show(&mut View::new(&mut out, &mut err, None, false), whats);
+    show(&mut View::new(&mut out, &mut err, None, false, Arc::new(Key)), whats);
     (String::from_utf8(out).unwrap(), String::from_utf8(err).unwrap())
 }
 
@@ -174,4 +195,39 @@ fn a_block_that_differs_from_its_deltas_replaces_them() {
 fn an_answer_that_was_never_streamed_is_shown_once() {
     assert_eq!(screen_of(vec![block(0, "hello"), end("hello")]), "hello");
     assert_eq!(screen_of(vec![end("hello")]), "hello");
+}
+
+#[test]
+fn no_text_of_a_model_or_a_tool_moves_the_cursor_or_shows_a_secret() {
+    let (call, name) = (CallId::new("c\u{1b}[2J"), "t\u{1b}]52;c;AAAA\u{7}".to_owned());
+    let started = RunEvent::Started {
+        call: call.clone(),
+        name: name.clone(),
+        arguments: json!({"key": "sk-hunter2"}),
+    };
+    let reply = ToolReply::new(ToolStatus::Unknown, "no tool\u{1b}[31m sk-hunter2");
+    let whats = vec![
+        What::Run(started),
+        What::Run(RunEvent::Ended {
+            call: call.clone(),
+            name,
+            reply,
+            duration: Duration::ZERO,
+        }),
+        What::Model(Event::CallAbandoned { call }),
+        delta(0, "the key is \u{202e}sk-hunter2"),
+        block(0, "the key is \u{202e}sk-hunter2"),
+        end("the key is \u{202e}sk-hunter2"),
+    ];
+    let seen = screen_of(whats.clone());
+    let expected = "→ t]52;c;AAAA {\"key\":\"[redacted]\"}\n\
+        ✗ t]52;c;AAAA 0 ms unknown: no tool[31m [redacted]\n\
+        ✗ a call was begun and not made (c[2J)\n\
+        the key is [redacted]";
+    assert_eq!(seen, expected);
+    let (out, err) = files_of(whats);
+    assert!(
+        !out.contains("hunter2") && !err.contains("hunter2") && !err.contains('\u{1b}'),
+        "{out}{err}"
+    );
 }
