@@ -54,7 +54,7 @@ fn doctor_as_json_holds_what_is_declared_against_what_is_imported() {
     };
     // Narrowed to nothing by its own block.
     assert_eq!(tool("read-file")["may"], Value::Array(Vec::new()));
-    assert_eq!(tool("hello")["profile"], "pure");
+    assert_eq!(tool("hello")["profile"], "wasi");
     let network = "it is granted the network and cannot use them: it does not import wasi:http/outgoing-handler";
     assert!(
         tool("hello")["notes"].as_array().unwrap().contains(&network.into()),
@@ -68,7 +68,12 @@ fn doctor_as_json_holds_what_is_declared_against_what_is_imported() {
 #[test]
 fn doctor_exits_3_where_the_capsule_s_transport_could_not_run() {
     let sandbox = Sandbox::new();
-    capsule(&sandbox, "", "", "transport: claude, command: /nowhere/claude");
+    capsule(
+        &sandbox,
+        "",
+        "",
+        "transport: claude, api_key: k, command: /nowhere/claude",
+    );
     let ran = sandbox.run(&["doctor", "box"]);
     assert_eq!(ran.code, 3, "{ran:#?}");
     assert!(

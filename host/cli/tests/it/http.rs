@@ -57,7 +57,7 @@ fn a_kept_conversation_goes_on_in_the_next_process() {
         .says(&["`talk`", "http", "hint:"]);
     sandbox
         .run(&["run", "hello", "--continue", "../up", "-t", "x"])
-        .code(1)
+        .code(2)
         .says(&["`../up`", "hint:"]);
     peer.assert_clean();
 }

@@ -190,7 +190,10 @@ fn a_transport_whose_program_is_missing_exits_3_and_names_it() {
 fn what_is_misspelt_is_named_with_the_nearest_spelling() {
     let sandbox = Sandbox::new().with_hello();
     let cases: [(&[&str], &[&str]); 5] = [
-        (&["--transport", "ecco"], &["ecco", "claude, echo, http", "`echo`"]),
+        (
+            &["--transport", "ecco"],
+            &["ecco", "claude, codex, echo, http", "`echo`"],
+        ),
         (&["--driver", "cassete"], &["--driver", "cassete", "`cassette`"]),
         (
             &["--set", "inference.max_turn=1"],
