@@ -127,6 +127,35 @@ fn a_key_that_is_spread_over_pieces_of_an_answer_is_recorded_as_the_answer_witho
     assert_eq!(stream(cut), (200, Vec::new()));
 }
 
+struct Saying(Response);
+
+#[async_trait]
+impl Driver for Saying {
+    async fn request(&self, _: &Request, _: &mut dyn DriverOut) -> Result<Response, Error> {
+        Ok(self.0.clone())
+    }
+}
+
+#[tokio::test]
+async fn what_a_driver_without_a_wire_answers_is_on_the_tape_without_the_key() {
+    let tape = Arc::new(Tape::default());
+    let mut services = services(capsule_api::SystemClock).recorded_by(tape.clone());
+    services.secrets = Arc::new(Hiding);
+    let answer = response(&format!("it is {KEY}"));
+    let driver = Box::new(Saying(answer.clone()));
+    let driver = TapedDriver { driver, services };
+    let mut heard = Heard::default();
+    assert_eq!(
+        driver.request(&request("what is it?"), &mut heard).await.unwrap(),
+        answer
+    );
+    let expected = TapeEntry::Response(TapedResponse {
+        request: RequestShape::of(&request("what is it?")),
+        response: response("it is [redacted]"),
+    });
+    assert_eq!(*tape.0.lock().unwrap(), [expected]);
+}
+
 proptest! {
     #[test]
     fn however_bytes_are_cut_the_texts_are_the_whole_text(text: String, cuts in proptest::collection::vec(0_usize..64, 0..8)) {
