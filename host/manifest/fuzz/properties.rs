@@ -6,7 +6,7 @@ use capsule_manifest::{Options, TransportSchemas};
 use serde_json::{Value, json};
 
 /// A manifest: whatever is in the file, it is a manifest or a report of problems, each with a message.
-pub fn manifest(bytes: &[u8]) {
+pub(super) fn manifest(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     match capsule_manifest::parse(Path::new("capsule.yaml"), text, &Options::new(&Any, "any")) {
         Ok(loaded) => assert!(!loaded.manifest.name.is_empty()),

@@ -8,8 +8,11 @@ const SHORTEST: usize = 6;
 /// A text that ends with at least so much of a value was cut within it. Less may well be an ordinary word.
 const SHORTEST_START: usize = 8;
 
-/// What stands for the rest of a text that was cut.
-const ELLIPSES: [&str; 2] = ["…", "..."];
+/// What stands where the rest of a text was cut off: the last one where it was cut within a character.
+const CUTS: [&str; 3] = ["…", "...", "\u{fffd}"];
+
+/// What an error may put behind a text that was cut, to close its quotation.
+const CLOSING: [char; 7] = ['`', '"', '\'', ')', ']', '}', '.'];
 
 const MASK: &str = "[redacted]";
 
@@ -40,17 +43,12 @@ impl Patterns {
         }
     }
 
-    /// The text without the values, and without the start of one that it is cut within.
+    /// The text without the values, and without the start of one in which it was cut off.
     pub(crate) fn redact<'a>(&self, text: &'a str) -> Cow<'a, str> {
-        let ends = || {
-            [Some(text)]
-                .into_iter()
-                .chain(ELLIPSES.map(|sign| text.strip_suffix(sign)))
-        };
         let mut found: Vec<Range<usize>> = Vec::new();
         for value in &self.0 {
             found.extend(occurrences(text, value));
-            found.extend(ends().flatten().filter_map(|text| start_at_end(text, value)));
+            found.extend(starts(text, value));
         }
         if found.is_empty() {
             return Cow::Borrowed(text);
@@ -94,15 +92,26 @@ fn occurrences<'a>(text: &'a str, value: &'a str) -> impl Iterator<Item = Range<
     })
 }
 
-/// The longest start of the value that the text ends with.
-fn start_at_end(text: &str, value: &str) -> Option<Range<usize>> {
-    let last = *text.as_bytes().last()?;
-    let longest = value.len().min(text.len() + 1);
-    // The last byte is compared first: this runs for every piece of a stream, and values may be long.
-    let length = (SHORTEST_START..longest).rev().find(|&length| {
-        value.as_bytes()[length - 1] == last && text.as_bytes().ends_with(&value.as_bytes()[..length])
-    })?;
-    Some(text.len() - length..text.len())
+/// Where the text was cut off within the value: the longest start of it that the end or a sign of a cut follows.
+fn starts<'a>(text: &'a str, value: &'a str) -> impl Iterator<Item = Range<usize>> + 'a {
+    let head = (SHORTEST_START..value.len()).find(|&length| value.is_char_boundary(length));
+    let hits = head.into_iter().flat_map(move |head| occurrences(text, &value[..head]));
+    hits.filter_map(move |hit| {
+        let alike = text[hit.start..]
+            .bytes()
+            .zip(value.bytes())
+            .take_while(|(a, b)| a == b)
+            .count();
+        let mut ends = (hit.end..=hit.start + alike).rev();
+        let end = ends.find(|&end| text.get(end..).is_some_and(is_cut))?;
+        Some(hit.start..end)
+    })
+}
+
+/// Whether what follows a piece of text says that the piece was cut off.
+fn is_cut(rest: &str) -> bool {
+    let closing = |c: char| c.is_whitespace() || CLOSING.contains(&c);
+    CUTS.iter().any(|sign| rest.starts_with(sign)) || rest.chars().all(closing)
 }
 
 fn json(value: &str) -> String {
@@ -182,9 +191,19 @@ mod tests {
             ("bad key sk-ant-0123....", "bad key [redacted]..."),
             ("bad key sk-ant-0123.456\\\"78", "bad key [redacted]"),
             ("bad key sk-ant-0123.456%227", "bad key [redacted]"),
+            ("stopped for `sk-ant-0123`", "stopped for `[redacted]`"),
+            ("printed \"sk-ant-0123...\".\n", "printed \"[redacted]...\".\n"),
+            (
+                "recorded: sk-ant-0123…\n  now: other",
+                "recorded: [redacted]…\n  now: other",
+            ),
+            (
+                "cut by bytes sk-ant-0123.456\"789\u{fffd}",
+                "cut by bytes [redacted]\u{fffd}",
+            ),
             // Seven bytes are a common start of many keys, and a start elsewhere is a text of its own.
             ("bad key sk-ant-", "bad key sk-ant-"),
-            ("a key sk-ant-0… is meant", "a key sk-ant-0… is meant"),
+            ("the keys sk-ant-0123 and others", "the keys sk-ant-0123 and others"),
         ] {
             assert_eq!(redact(&[value], text), expected);
         }
@@ -200,13 +219,13 @@ mod tests {
         ) {
             let cut = value.floor_char_boundary(cut);
             let shown = redact(&[&value], &format!("{before}{}{sign}", &value[..cut]));
+            let shown = shown.replace(MASK, "\0");
             for value in [value.as_str(), value.trim()] {
-                let ends = [Some(shown.as_str()), shown.strip_suffix("…"), shown.strip_suffix("...")];
-                for start in (SHORTEST_START..=value.len()).filter(|length| value.is_char_boundary(*length)) {
-                    let left = ends.iter().flatten().any(|end| end.ends_with(&value[..start]));
-                    prop_assert!(!left, "{:?} shows {:?}", shown, &value[..start]);
-                }
                 prop_assert!(value.len() < SHORTEST || !shown.contains(value), "{:?}", shown);
+                for end in (SHORTEST_START..=value.len()).filter(|end| value.is_char_boundary(*end)) {
+                    let left = ["", "…", "..."].iter().any(|sign| shown.ends_with(&format!("{}{sign}", &value[..end])));
+                    prop_assert!(!left, "{:?} shows {:?}", shown, &value[..end]);
+                }
             }
         }
 

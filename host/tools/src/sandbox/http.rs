@@ -1,7 +1,8 @@
 //! The policy of `wasi:http`: only what a grant covers, to an address that was checked, with bodies of bounded size.
 //!
 //! `wasi:http` follows no redirect: the next request is the guest's own, and is held against the same grants. Each request has a connection
-//! of its own, to the address that was checked for it.
+//! of its own, to the address that was checked for it. Of the guest's time-outs those for connecting and for the first byte hold; the one
+//! between bytes does not, and the call's deadline is around all of them.
 
 use std::sync::{
     Arc,

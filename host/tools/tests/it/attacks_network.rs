@@ -8,11 +8,14 @@ use std::{
 
 use async_trait::async_trait;
 use capsule_api::ToolStatus;
-use capsule_net::Resolver;
+use capsule_net::{Resolver, Roots};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use rustls::{RootCertStore, ServerConfig, pki_types::PrivateKeyDer};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpListener,
 };
+use tokio_rustls::TlsAcceptor;
 
 use crate::{
     guests_net::{Fetch, looks_up, socket},
@@ -201,6 +204,61 @@ async fn h_15_a_redirect_is_given_to_the_tool_and_never_followed() {
     let capsule = granted(Fetch::http(&inside.authority()).build(), &[&outside.origin()]);
     assert_eq!(capsule.turn().ask("fetch").await.0, ToolStatus::Denied);
     assert_eq!(inside.heads().len(), 0);
+}
+
+/// An authority, and a server with a certificate of it for `name` that answers each request.
+async fn tls_server(name: &str) -> (Roots, u16) {
+    let mut params = CertificateParams::new(Vec::new()).unwrap();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let authority = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
+    let key = KeyPair::generate().unwrap();
+    let certificate = CertificateParams::new(vec![name.to_owned()]).unwrap();
+    let certificate = certificate.signed_by(&key, &authority).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(
+            vec![certificate.der().clone()],
+            PrivateKeyDer::try_from(key.serialize_der()).unwrap(),
+        )
+        .unwrap();
+    let mut roots = RootCertStore::empty();
+    roots.add(authority.der().clone()).unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let acceptor = TlsAcceptor::from(Arc::new(config));
+    tokio::spawn(async move {
+        while let Ok((peer, _)) = listener.accept().await {
+            let Ok(mut peer) = acceptor.accept(peer).await else {
+                continue;
+            };
+            let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi";
+            let mut head = [0; 1024];
+            if peer.read(&mut head).await.is_ok_and(|read| read > 0) {
+                peer.write_all(answer).await.unwrap();
+                peer.shutdown().await.unwrap();
+            }
+        }
+    });
+    (Roots::Given(Arc::new(roots)), port)
+}
+
+#[tokio::test]
+async fn https_is_with_the_host_of_the_request_and_with_no_one_else() {
+    let certificate_refused = said(ToolStatus::Failed, "tool 'fetch' failed: 12");
+    for (name, answer) in [
+        ("localhost", said(ToolStatus::Passed, "hi")),
+        ("other.test", certificate_refused),
+    ] {
+        let (roots, port) = tls_server(name).await;
+        let authority = format!("localhost:{port}");
+        let capsule = granted(Fetch::https(&authority).build(), &[&format!("https://{authority}")]);
+        let mut capsule = resolving_to(capsule, "127.0.0.1");
+        capsule.options.net.roots = roots;
+        assert_eq!(capsule.turn().ask("fetch").await, answer, "{name}");
+    }
 }
 
 #[tokio::test]

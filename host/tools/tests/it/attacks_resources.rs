@@ -8,6 +8,7 @@ use std::{
 
 use capsule_api::{CancelReason, ToolStatus};
 use serde_json::json;
+use tokio::sync::Mutex;
 
 use crate::{
     attacks_network::{Server, granted},
@@ -18,6 +19,9 @@ use crate::{
 
 /// What this process may have more of after an attack than before: pages that the allocator and the pool keep.
 const SLACK: usize = 96 << 20;
+
+/// Held by what measures the memory of this process, so that one measures at a time.
+static MEASURES: Mutex<()> = Mutex::const_new(());
 
 /// Bytes that this process holds in memory.
 fn resident() -> usize {
@@ -36,6 +40,7 @@ fn descriptors(below: &std::path::Path) -> usize {
 
 /// Makes the same attack several times: the same end each time, and no growth from the second time on.
 async fn repeated(turn: &Turn, name: &str, times: usize) -> (ToolStatus, String) {
+    let _alone = MEASURES.lock().await;
     let first = turn.ask(name).await;
     let before = resident();
     for _ in 1..times {
@@ -209,6 +214,7 @@ async fn w_05_a_thousand_dropped_requests_leave_no_memory_and_no_connection() {
     let capsule =
         granted(Fetch::http(&server.authority()).build(), &[&server.origin()]).tool("echo", guests::echo().build());
     let turn = capsule.turn();
+    let _alone = MEASURES.lock().await;
     let before = resident();
     for _ in 0..1000 {
         let mut call = Box::pin(turn.call("fetch", json!({})));

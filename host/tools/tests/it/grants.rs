@@ -86,6 +86,8 @@ async fn w_03_no_path_leaves_the_granted_directory() {
         "up/outside.txt",
         "up/",
         "root/etc/passwd",
+        "/proc/self/environ",
+        "root/proc/self/environ",
         "./../granted/../outside.txt",
     ] {
         let (status, text) = open(Mode::Rw, guests::opens(0, READ), path, links).await;
@@ -181,6 +183,20 @@ async fn only_granted_variables_reach_a_tool() {
         capsule.turn().ask("env").await,
         said(ToolStatus::Passed, "value of CITY")
     );
+}
+
+#[tokio::test]
+async fn the_host_s_command_line_does_not_reach_a_tool() {
+    let count = guests::guest(
+        "(call $arguments (i32.const 32))
+         (call $ret (i32.load (i32.const 36)) (i32.const 64) (global.get $data))",
+    )
+    .imports(
+        "wasi:cli/environment@0.2.3",
+        r#"(import "wasi:cli/environment@0.2.3" "get-arguments" (func $arguments (param i32)))"#,
+    );
+    let turn = Capsule::with("argv", count.build_with_data("none")).turn();
+    assert_eq!(turn.ask("argv").await, said(ToolStatus::Passed, "none"));
 }
 
 #[tokio::test]

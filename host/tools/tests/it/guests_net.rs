@@ -33,49 +33,12 @@ impl<'a> Fetch<'a> {
     pub(crate) fn build(&self) -> Vec<u8> {
         let (name, value) = self.header.unwrap_or_default();
         let data = format!("{}{name}{value}", self.authority);
-        let (authority, at) = (self.authority.len(), 64 + self.authority.len());
-        let (name_len, value_len, value_at) = (name.len(), value.len(), at + name.len());
-        let header = match self.header {
-            Some(_) => format!(
-                "(call $append (local.get $fields) (i32.const {at}) (i32.const {name_len})
-                   (i32.const {value_at}) (i32.const {value_len}) (i32.const 512))"
-            ),
-            None => String::new(),
-        };
-        let (tls, pieces) = (i32::from(self.tls), self.pieces);
-        // GET, or POST where there is a body.
-        let method = if pieces == 0 { 0 } else { 2 };
-        let opens_body = match pieces {
-            0 => "",
-            _ => {
-                "(call $body (local.get $request) (i32.const 512)) (local.set $body (i32.load (i32.const 516)))
-                 (call $write (local.get $body) (i32.const 512)) (local.set $out (i32.load (i32.const 516)))"
-            }
-        };
-        let sends_body = match pieces {
-            0 => String::new(),
-            _ => format!(
-                "(local.set $left (i32.const {pieces}))
-                 (block $sent (loop $more
-                   (call $put (local.get $out) (i32.const 4096) (i32.const 4096) (i32.const 512))
-                   (br_if $sent (i32.load8_u (i32.const 512)))
-                   (br_if $more (local.tee $left (i32.sub (local.get $left) (i32.const 1))))))
-                 (call $drop_out (local.get $out))
-                 (call $finish (local.get $body) (i32.const 0) (i32.const 0) (i32.const 512))"
-            ),
-        };
+        let (asks, sends_body) = (self.asks(), self.sends_body());
         let (refused, failed) = (report(776), report(792));
         let body = format!(
             "(local $fields i32) (local $request i32) (local $body i32) (local $out i32) (local $left i32)
              (local $future i32) (local $in i32) (local $at i32) (local $len i32)
-             (local.set $fields (call $fields)) {header}
-             (local.set $request (call $request (local.get $fields)))
-             (drop (call $method (local.get $request) (i32.const {method}) (i32.const 0) (i32.const 0)))
-             (drop (call $scheme (local.get $request) (i32.const 1) (i32.const {tls}) (i32.const 0) (i32.const 0)))
-             (drop (call $authority (local.get $request) (i32.const 1) (i32.const 64) (i32.const {authority})))
-             (i32.store8 (i32.const 300) (i32.const 0x2f))
-             (drop (call $path (local.get $request) (i32.const 1) (i32.const 300) (i32.const 1)))
-             {opens_body}
+             {asks}
              (call $handle (local.get $request) (i32.const 0) (i32.const 0) (i32.const 768))
              (if (i32.load8_u (i32.const 768)) (then {refused} (return (call $ret (i32.const 1) (i32.const 200) (i32.const 2)))))
              (local.set $future (i32.load (i32.const 776)))
@@ -83,19 +46,7 @@ impl<'a> Fetch<'a> {
              (call $block (call $subscribe (local.get $future)))
              (call $get (local.get $future) (i32.const 768))
              (if (i32.load8_u (i32.const 784)) (then {failed} (return (call $ret (i32.const 1) (i32.const 200) (i32.const 2)))))
-             (call $consume (i32.load (i32.const 792)) (i32.const 512))
-             (call $stream (i32.load (i32.const 516)) (i32.const 512))
-             (local.set $in (i32.load (i32.const 516)))
-             (block $end (loop $next
-               (call $read (local.get $in) (i64.const 4096) (i32.const 512))
-               (br_if $end (i32.load8_u (i32.const 512)))
-               (if (i32.eqz (local.get $len)) (then
-                 (local.set $at (i32.load (i32.const 516))) (local.set $len (i32.load (i32.const 520)))))
-               (br $next)))
-             (if (i32.eqz (i32.load8_u (i32.const 516))) (then
-               (i32.store (i32.const 200) (i32.const 0x747563))
-               (return (call $ret (i32.const 1) (i32.const 200) (i32.const 3)))))
-             (call $ret (i32.const 0) (local.get $at) (local.get $len))"
+             {READS}"
         );
         guest(&body)
             .imports("wasi:http/types@0.2.3", TYPES)
@@ -110,7 +61,71 @@ impl<'a> Fetch<'a> {
             .imports("wasi:io/streams@0.2.3", STREAMS)
             .build_with_data(&data)
     }
+
+    /// Makes the request, up to the stream of its body.
+    fn asks(&self) -> String {
+        let (authority, at) = (self.authority.len(), 64 + self.authority.len());
+        let header = self.header.map_or_else(String::new, |(name, value)| {
+            let (name, value, value_at) = (name.len(), value.len(), at + name.len());
+            format!(
+                "(call $append (local.get $fields) (i32.const {at}) (i32.const {name})
+                   (i32.const {value_at}) (i32.const {value}) (i32.const 512))"
+            )
+        });
+        // GET, or POST where there is a body.
+        let (method, body) = match self.pieces {
+            0 => (0, ""),
+            _ => (
+                2,
+                "(call $body (local.get $request) (i32.const 512)) (local.set $body (i32.load (i32.const 516)))
+                 (call $write (local.get $body) (i32.const 512)) (local.set $out (i32.load (i32.const 516)))",
+            ),
+        };
+        let tls = i32::from(self.tls);
+        format!(
+            "(local.set $fields (call $fields)) {header}
+             (local.set $request (call $request (local.get $fields)))
+             (drop (call $method (local.get $request) (i32.const {method}) (i32.const 0) (i32.const 0)))
+             (drop (call $scheme (local.get $request) (i32.const 1) (i32.const {tls}) (i32.const 0) (i32.const 0)))
+             (drop (call $authority (local.get $request) (i32.const 1) (i32.const 64) (i32.const {authority})))
+             (i32.store8 (i32.const 300) (i32.const 0x2f))
+             (drop (call $path (local.get $request) (i32.const 1) (i32.const 300) (i32.const 1)))
+             {body}"
+        )
+    }
+
+    /// Sends the pieces, until one is refused.
+    fn sends_body(&self) -> String {
+        match self.pieces {
+            0 => String::new(),
+            pieces => format!(
+                "(local.set $left (i32.const {pieces}))
+                 (block $sent (loop $more
+                   (call $put (local.get $out) (i32.const 4096) (i32.const 4096) (i32.const 512))
+                   (br_if $sent (i32.load8_u (i32.const 512)))
+                   (br_if $more (local.tee $left (i32.sub (local.get $left) (i32.const 1))))))
+                 (call $drop_out (local.get $out))
+                 (call $finish (local.get $body) (i32.const 0) (i32.const 0) (i32.const 512))"
+            ),
+        }
+    }
 }
+
+/// Reads the response whose handle is at 792.
+const READS: &str = "
+  (call $consume (i32.load (i32.const 792)) (i32.const 512))
+  (call $stream (i32.load (i32.const 516)) (i32.const 512))
+  (local.set $in (i32.load (i32.const 516)))
+  (block $end (loop $next
+    (call $read (local.get $in) (i64.const 4096) (i32.const 512))
+    (br_if $end (i32.load8_u (i32.const 512)))
+    (if (i32.eqz (local.get $len)) (then
+      (local.set $at (i32.load (i32.const 516))) (local.set $len (i32.load (i32.const 520)))))
+    (br $next)))
+  (if (i32.eqz (i32.load8_u (i32.const 516))) (then
+    (i32.store (i32.const 200) (i32.const 0x747563))
+    (return (call $ret (i32.const 1) (i32.const 200) (i32.const 3)))))
+  (call $ret (i32.const 0) (local.get $at) (local.get $len))";
 
 const TYPES: &str = r#"
   (import "wasi:http/types@0.2.3" "[constructor]fields" (func $fields (result i32)))

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use capsule_api::ToolStatus;
-use capsule_tools::{Mode, NarrowedLimits, Narrowing, Preopen, Profile, RandomGrant};
+use capsule_tools::{ClockGrant, Mode, NarrowedLimits, Narrowing, Preopen, Profile, RandomGrant};
 
 use crate::{
     attacks_network::Server,
@@ -117,6 +117,26 @@ async fn a_tool_reads_its_own_configuration_and_no_other() {
         turn.ask("other").await,
         said(ToolStatus::Failed, "tool 'other' failed: city")
     );
+}
+
+#[tokio::test]
+async fn a_fixed_clock_shows_its_time_in_each_call() {
+    let year_2026 = Duration::from_secs(1_767_225_600);
+    let told = guests::guest(
+        "(call $now (i32.const 512))
+         (call $ret (i64.ne (i64.load (i32.const 512)) (i64.const 1767225600)) (i32.const 64) (global.get $data))",
+    )
+    .imports(
+        "wasi:clocks/wall-clock@0.2.3",
+        r#"(import "wasi:clocks/wall-clock@0.2.3" "now" (func $now (param i32)))"#,
+    );
+    let mut capsule = Capsule::with("now", told.build());
+    assert_eq!(capsule.turn().ask("now").await.0, ToolStatus::Failed);
+    capsule.grants.clock = ClockGrant::Fixed(year_2026);
+    let turn = capsule.turn();
+    for _ in 0..2 {
+        assert_eq!(turn.ask("now").await.0, ToolStatus::Passed);
+    }
 }
 
 #[tokio::test]
