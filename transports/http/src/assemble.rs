@@ -11,6 +11,10 @@ use crate::codes;
 
 /// The largest answer in bytes, over all of its blocks.
 pub(crate) const MAX_ANSWER: usize = 64 << 20;
+/// What a block counts beside its text: about what it takes in memory, here, in events and in the history.
+pub(crate) const BLOCK: usize = 1 << 10;
+/// The most tool calls of one answer.
+pub(crate) const MAX_CALLS: usize = 256;
 
 /// Collects items. Blocks are kept apart by their index and put in its order.
 #[derive(Debug, Default)]
@@ -20,6 +24,7 @@ pub(crate) struct Assembler {
     stop: Option<StopReason>,
     continuation: Option<String>,
     bytes: usize,
+    calls: usize,
 }
 
 #[derive(Debug)]
@@ -42,7 +47,7 @@ impl Assembler {
     /// Takes the next item.
     ///
     /// # Errors
-    /// The items contradict each other, or the answer is larger than [`MAX_ANSWER`].
+    /// The items contradict each other, or the answer is larger than [`MAX_ANSWER`] or has more than [`MAX_CALLS`] calls.
     pub(crate) fn item(&mut self, item: &StreamItem) -> Result<(), Error> {
         match item {
             StreamItem::Started { index, block } => self.started(*index, block),
@@ -66,6 +71,11 @@ impl Assembler {
     /// Whether the model has stopped: the answer is complete and nothing more need be read.
     pub(crate) fn stopped(&self) -> bool {
         self.stop.is_some()
+    }
+
+    /// How large the answer is by now. What does not add to it is no progress.
+    pub(crate) fn size(&self) -> usize {
+        self.bytes
     }
 
     /// The answer.
@@ -104,6 +114,16 @@ impl Assembler {
     }
 
     fn started(&mut self, index: u32, block: &BlockStart) -> Result<(), Error> {
+        self.grow(BLOCK)?;
+        match block {
+            BlockStart::Thinking { redacted: Some(text) } => self.grow(text.len())?,
+            BlockStart::Call { id, name } => {
+                self.calls += 1;
+                few_calls(self.calls)?;
+                self.grow(id.len() + name.len())?;
+            }
+            _ => {}
+        }
         let open = match block {
             BlockStart::Text => Open::Text(String::new()),
             BlockStart::Thinking { redacted } => Open::Thinking {
@@ -131,17 +151,14 @@ impl Assembler {
     }
 
     fn delta(&mut self, index: u32, delta: &BlockDelta) -> Result<(), Error> {
+        self.grow(match delta {
+            BlockDelta::Text(piece) | BlockDelta::Signature(piece) | BlockDelta::Input(piece) => piece.len(),
+            BlockDelta::WholeInput(value) => value.to_string().len(),
+            _ => 0,
+        })?;
         let Some(block) = self.blocks.get_mut(&index) else {
             return Err(bad_items(index, "goes on without having begun"));
         };
-        self.bytes += match delta {
-            BlockDelta::Text(piece) | BlockDelta::Signature(piece) | BlockDelta::Input(piece) => piece.len(),
-            _ => 0,
-        };
-        if self.bytes > MAX_ANSWER {
-            let message = format!("the answer is larger than {} MiB", MAX_ANSWER >> 20);
-            return Err(Error::new(&codes::ANSWER_TOO_LONG, message));
-        }
         match (block, delta) {
             (Open::Text(text) | Open::Thinking { text, .. }, BlockDelta::Text(piece)) => text.push_str(piece),
             (Open::Thinking { signature, .. }, BlockDelta::Signature(piece)) => {
@@ -153,6 +170,25 @@ impl Assembler {
         }
         Ok(())
     }
+
+    fn grow(&mut self, bytes: usize) -> Result<(), Error> {
+        self.bytes += bytes;
+        if self.bytes > MAX_ANSWER {
+            let message = format!("the answer is larger than {} MiB", MAX_ANSWER >> 20);
+            return Err(Error::new(&codes::ANSWER_TOO_LONG, message));
+        }
+        Ok(())
+    }
+}
+
+/// # Errors
+/// There are more than [`MAX_CALLS`].
+pub(crate) fn few_calls(calls: usize) -> Result<(), Error> {
+    if calls > MAX_CALLS {
+        let message = format!("the answer has more than {MAX_CALLS} tool calls; none of them was run");
+        return Err(Error::new(&codes::TOO_MANY_CALLS, message));
+    }
+    Ok(())
 }
 
 /// The stream ended too early. Another try may get the whole of it.

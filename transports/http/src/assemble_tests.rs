@@ -149,3 +149,45 @@ fn h_11_counts_replace_the_ones_before() {
     let response = assembled([counts(1), counts(12)], StopReason::EndTurn).unwrap();
     assert_eq!((response.usage.input, response.usage.output), (10, 12));
 }
+
+#[test]
+fn blocks_count_beside_their_text_so_that_empty_ones_end_too() {
+    for block in [BlockStart::Text, BlockStart::Thinking { redacted: None }] {
+        let mut assembler = Assembler::default();
+        let mut begin = |index| {
+            assembler.item(&StreamItem::Started {
+                index,
+                block: block.clone(),
+            })
+        };
+        let most = u32::try_from(MAX_ANSWER / BLOCK).unwrap();
+        for index in 0..most {
+            begin(index).unwrap();
+        }
+        assert_eq!(begin(most).unwrap_err().code, "http-answer-too-long");
+    }
+}
+
+#[test]
+fn everything_that_is_kept_counts() {
+    let large = "x".repeat(MAX_ANSWER);
+    let redacted = Some(large.clone());
+    let begin = |block| StreamItem::Started { index: 0, block };
+    for items in [
+        vec![begin(BlockStart::Thinking { redacted })],
+        vec![call(0, &large)],
+        vec![call(0, "a"), input(0, &large)],
+        vec![call(0, "a"), whole(0, json!({ "text": large }))],
+    ] {
+        let error = assembled(items, StopReason::EndTurn).unwrap_err();
+        assert_eq!((error.code, error.retry), ("http-answer-too-long", Retry::Never));
+    }
+}
+
+#[test]
+fn an_answer_has_a_bounded_number_of_calls() {
+    let calls = |n| (0..n).map(|index| call(index, "a"));
+    assert_eq!(inputs(calls(256)).len(), MAX_CALLS);
+    let error = assembled(calls(257), StopReason::ToolCall).unwrap_err();
+    assert_eq!((error.code, error.retry), ("http-too-many-calls", Retry::Never));
+}

@@ -13,14 +13,14 @@ pub(crate) const STREAM_CUT: Code = Code {
 pub(crate) const IDLE: Code = Code {
     id: "http-idle",
     kind: ErrorKind::Network,
-    meaning: "The provider sent nothing for longer than `idle_timeout`.",
+    meaning: "The provider sent nothing for longer than `idle_timeout`, or for ten times as long nothing that belongs to its answer.",
     remedy: "Run it again, or raise `inference.idle_timeout` for a model that thinks long before its first word.",
 };
 /// Status 200, but no stream.
 pub(crate) const NOT_A_STREAM: Code = Code {
     id: "http-not-a-stream",
     kind: ErrorKind::Protocol,
-    meaning: "The endpoint answered with something other than the stream that was asked for.",
+    meaning: "The endpoint answered with something other than the stream that was asked for, or compressed it.",
     remedy: "Check `inference.endpoint` and whether a proxy or a login page answers in its place.",
 };
 /// A frame beyond the limit.
@@ -34,8 +34,15 @@ pub(crate) const FRAME_TOO_LONG: Code = Code {
 pub(crate) const ANSWER_TOO_LONG: Code = Code {
     id: "http-answer-too-long",
     kind: ErrorKind::Protocol,
-    meaning: "One answer of the model is larger than 64 MiB.",
+    meaning: "One answer of the model is larger than 64 MiB (a block counts 1 KiB beside its text), or its stream than 256 MiB.",
     remedy: "Lower `inference.max_tokens`, and check that `inference.endpoint` is the provider's API.",
+};
+/// More calls than one answer may have.
+pub(crate) const TOO_MANY_CALLS: Code = Code {
+    id: "http-too-many-calls",
+    kind: ErrorKind::Protocol,
+    meaning: "One answer of the model has more than 256 tool calls; none of them was run.",
+    remedy: "Ask for less at once, lower `inference.max_tokens`, or use another model.",
 };
 /// Items that contradict each other.
 pub(crate) const BAD_ITEMS: Code = Code {
@@ -108,6 +115,7 @@ pub const ALL: &[&Code] = &[
     &NOT_A_STREAM,
     &FRAME_TOO_LONG,
     &ANSWER_TOO_LONG,
+    &TOO_MANY_CALLS,
     &BAD_ITEMS,
     &CALL_INCOMPLETE,
     &CALLS_MISSING,

@@ -16,6 +16,7 @@ mod gate;
 mod history;
 mod meter;
 mod playback;
+mod progress;
 mod resume;
 mod retry;
 mod rules;

@@ -2,9 +2,12 @@
 
 use capsule_api::{ContentBlock, Error, Input, Part, Response, StopReason};
 
-use crate::{assemble::object, codes};
+use crate::{
+    assemble::{few_calls, object},
+    codes,
+};
 
-/// The rules that an answer keeps: it did not fail, its calls have objects as arguments, and it does not wait for results of calls that it
+/// The rules that an answer keeps: it did not fail, its calls are not too many and have objects as arguments, and it does not wait for results of calls that it
 /// does not make. Calls that the output limit cut are not among its blocks.
 pub(crate) fn checked(mut response: Response) -> Result<Response, Error> {
     if response.stop_reason == StopReason::Error {
@@ -19,6 +22,7 @@ pub(crate) fn checked(mut response: Response) -> Result<Response, Error> {
     for block in &mut response.content {
         if let ContentBlock::ToolCall { name, input, .. } = block {
             calls += 1;
+            few_calls(calls)?;
             *input = object(name, Some(input.take()))?;
         }
     }

@@ -13,6 +13,7 @@ use crate::{
     assemble::{Assembler, cut},
     codes,
     decoder::Framer,
+    progress::{Progress, silent},
     retry,
     taping::Taping,
 };
@@ -22,6 +23,8 @@ const MAX_REFUSAL: usize = 64 << 10;
 /// The most of an unexpected body that an error quotes, in characters.
 const MAX_QUOTE: usize = 200;
 
+/// The most bytes of one stream. Most of them are the provider's framing, and what it sends besides the answer.
+const MAX_STREAM: usize = 256 << 20;
 /// A provider behind HTTP.
 pub(crate) struct WireDriver {
     pub(crate) wire: Arc<dyn Wire>,
@@ -50,29 +53,42 @@ impl Driver for WireDriver {
 impl WireDriver {
     async fn exchange(
         &self,
-        request: http::Request<Bytes>,
+        mut request: http::Request<Bytes>,
         out: &mut dyn DriverOut,
         tape: &mut Option<Taping>,
     ) -> Result<Response, Error> {
-        let answer = self.patient(self.services.http.send(request)).await??;
+        let plain = http::HeaderValue::from_static("identity");
+        request.headers_mut().insert(http::header::ACCEPT_ENCODING, plain);
+        let answer = self.patient(self.idle, self.services.http.send(request)).await??;
         let (head, mut body) = answer.into_parts();
         if let Some(tape) = tape {
             tape.head(head.status.as_u16());
         }
+        let encoding = encoding(&head.headers);
         if head.status != http::StatusCode::OK {
-            let start = self.start_of(&mut *body, tape).await?;
-            return Err(refusal(self.format, &head, &start, self.services.clock.as_ref()));
+            let start = self.start_of(&mut *body, tape).await;
+            // What was compressed has no words for the driver.
+            let said = if encoding.is_some() { &[] } else { start.as_slice() };
+            return Err(refusal(self.format, &head, said, self.services.clock.as_ref()));
+        }
+        if let Some(encoding) = encoding {
+            return Err(compressed(&encoding));
         }
         if !is_stream(&head.headers, self.format.framing) {
-            let start = self.start_of(&mut *body, tape).await?;
+            let start = self.start_of(&mut *body, tape).await;
             return Err(not_a_stream(&head.headers, &start));
         }
         let mut decoding = Decoding::new(self.format);
+        let mut progress = Progress::new(self.idle, self.services.clock.now());
         while !decoding.stopped() {
-            match self.patient(body.chunk()).await?? {
+            let wait = progress.wait(self.services.clock.now())?;
+            let chunk = self.patient(wait, body.chunk()).await;
+            let now = self.services.clock.now();
+            match chunk.map_err(|silent| progress.wait(now).err().unwrap_or(silent))?? {
                 Some(bytes) => {
                     note(tape, &bytes);
                     decoding.bytes(&bytes, out)?;
+                    progress.grown_to(decoding.size(), now);
                 }
                 None => {
                     decoding.end(out)?;
@@ -87,30 +103,28 @@ impl WireDriver {
     }
 
     /// Waits, but no longer than the provider may be silent.
-    async fn patient<T>(&self, work: impl Future<Output = T>) -> Result<T, Error> {
-        timeout(self.services.clock.as_ref(), self.idle, work)
+    async fn patient<T>(&self, wait: Duration, work: impl Future<Output = T>) -> Result<T, Error> {
+        timeout(self.services.clock.as_ref(), wait, work)
             .await
-            .map_err(|_| {
-                let message = format!(
-                    "the provider sent nothing for {}",
-                    capsule_api::HumanDuration(self.idle)
-                );
-                Error::new(&codes::IDLE, message).retry(Retry::Later)
-            })
+            .map_err(|_| silent("the provider sent nothing", self.idle))
     }
 
-    /// The first bytes of a body. What was read before it broke is better than nothing.
-    async fn start_of(&self, body: &mut dyn HttpBody, tape: &mut Option<Taping>) -> Result<Vec<u8>, Error> {
+    /// The first bytes of a body, as far as they come within the idle time-out: some are better than nothing.
+    async fn start_of(&self, body: &mut dyn HttpBody, tape: &mut Option<Taping>) -> Vec<u8> {
         let mut start = Vec::new();
-        while start.len() < MAX_REFUSAL
-            && let Ok(Some(bytes)) = self.patient(body.chunk()).await?
-        {
-            let room = MAX_REFUSAL - start.len();
-            let bytes = bytes.slice(..bytes.len().min(room));
-            note(tape, &bytes);
-            start.extend_from_slice(&bytes);
-        }
-        Ok(start)
+        let reading = async {
+            while start.len() < MAX_REFUSAL
+                && let Ok(Some(bytes)) = body.chunk().await
+            {
+                let room = MAX_REFUSAL - start.len();
+                let bytes = bytes.slice(..bytes.len().min(room));
+                note(tape, &bytes);
+                start.extend_from_slice(&bytes);
+            }
+        };
+        // The status says the most; a body without end does not keep it from being told.
+        let _ = timeout(self.services.clock.as_ref(), self.idle, reading).await;
+        start
     }
 }
 
@@ -127,6 +141,7 @@ pub(crate) struct Decoding {
     assembler: Assembler,
     done: bool,
     frames: Vec<Frame>,
+    received: usize,
 }
 
 impl Decoding {
@@ -137,6 +152,7 @@ impl Decoding {
             assembler: Assembler::default(),
             done: false,
             frames: Vec::new(),
+            received: 0,
         }
     }
 
@@ -145,7 +161,17 @@ impl Decoding {
         self.done || self.assembler.stopped()
     }
 
+    /// How large the answer is by now.
+    fn size(&self) -> usize {
+        self.assembler.size()
+    }
+
     pub(crate) fn bytes(&mut self, bytes: &[u8], out: &mut dyn DriverOut) -> Result<(), Error> {
+        self.received = self.received.saturating_add(bytes.len());
+        if self.received > MAX_STREAM {
+            let message = format!("the stream of the answer is larger than {} MiB", MAX_STREAM >> 20);
+            return Err(Error::new(&codes::ANSWER_TOO_LONG, message));
+        }
         self.framer.push(bytes, &mut self.frames)?;
         self.decode(out)
     }
@@ -242,11 +268,26 @@ fn is_stream(headers: &http::HeaderMap, framing: Framing) -> bool {
     }
 }
 
+/// The encoding of a body that cannot be read here.
+fn encoding(headers: &http::HeaderMap) -> Option<String> {
+    let named = headers.get_all(http::header::CONTENT_ENCODING).iter();
+    let named: Vec<_> = named.map(|value| quote(value.as_bytes())).collect();
+    let named = named.join(", ");
+    let plain = named.is_empty() || named.eq_ignore_ascii_case("identity");
+    (!plain).then_some(named)
+}
+
+fn compressed(encoding: &str) -> Error {
+    let message = format!("the endpoint answered with the content encoding `{encoding}`, which was not asked for");
+    let hint = "Switch compression off at the endpoint, or at the proxy before it: `identity` is asked for.";
+    Error::new(&codes::NOT_A_STREAM, message).hint(hint)
+}
+
 fn not_a_stream(headers: &http::HeaderMap, body: &[u8]) -> Error {
     let content_type = headers.get(http::header::CONTENT_TYPE);
     let content_type = content_type
         .and_then(|value| value.to_str().ok())
-        .unwrap_or("no content type");
+        .map_or_else(|| "no content type".to_owned(), |value| quote(value.as_bytes()));
     let message = format!(
         "the endpoint answered with {content_type} in place of a stream: {}",
         quote(body)
