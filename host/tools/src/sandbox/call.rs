@@ -16,7 +16,7 @@ use super::{
     http::Policy,
     limits::Limiter,
     program::Program,
-    record::{CallRecord, LimitHit},
+    record::{CallRecord, LimitHit, Waiting},
     registry::{self, Asks},
     reply::{self, Ended, NotStarted},
     stdio::{Stderr, Stdout},
@@ -61,7 +61,7 @@ impl Tool for ComponentTool {
 
     async fn execute(&self, arguments: Value, context: ToolContext) -> ToolReply {
         let limits = self.equipment.grants.limits;
-        let record = Arc::new(CallRecord::new());
+        let record = Arc::new(CallRecord::new(Arc::clone(&self.sandbox.clock)));
         let _over = CloseOnDrop(Arc::clone(&record));
         let ended = self.supervise(arguments, context, &record).await;
         reply::reply(&self.spec.name, ended, &record, &limits)
@@ -120,21 +120,31 @@ impl ComponentTool {
 }
 
 /// Waits until the call has taken `limit`, not counting the time in which it waits for the caller.
-async fn deadline(clock: &dyn Clock, limit: Duration, mut waiting: watch::Receiver<bool>) {
-    let mut left = limit;
+async fn deadline(clock: &dyn Clock, limit: Duration, mut waiting: watch::Receiver<Waiting>) {
+    let start = clock.now();
     loop {
-        until(&mut waiting, false).await;
-        let since = clock.now();
-        tokio::select! {
-            () = until(&mut waiting, true) => {}
-            () = clock.sleep(left) => return,
+        until(&mut waiting, |waiting| waiting.since.is_none()).await;
+        // Counted anew each time: a wait may come and go before anybody looks.
+        let (now, state) = (clock.now(), *waiting.borrow());
+        let waits = state
+            .since
+            .map_or(Duration::ZERO, |since| now.saturating_duration_since(since));
+        let taken = now
+            .saturating_duration_since(start)
+            .saturating_sub(state.before + waits);
+        let left = limit.saturating_sub(taken);
+        if left.is_zero() {
+            return;
         }
-        left = left.saturating_sub(clock.now().saturating_duration_since(since));
+        tokio::select! {
+            () = until(&mut waiting, |waiting| waiting.since.is_some()) => {}
+            () = clock.sleep(left) => {}
+        }
     }
 }
 
-async fn until(waiting: &mut watch::Receiver<bool>, wanted: bool) {
-    if waiting.wait_for(|now| *now == wanted).await.is_err() {
+async fn until(waiting: &mut watch::Receiver<Waiting>, wanted: impl Fn(&Waiting) -> bool) {
+    if waiting.wait_for(|waiting| wanted(waiting)).await.is_err() {
         // The record outlives the call, so its sender is there; without one nothing would change any more.
         std::future::pending().await
     }

@@ -91,7 +91,7 @@ mod tests {
 
     #[test]
     fn all_memories_share_one_budget_and_a_failed_growth_returns_its_part() {
-        let record = Arc::new(CallRecord::new());
+        let record = Arc::new(CallRecord::new(Arc::new(capsule_api::SystemClock)));
         let limits = Limits {
             memory: 100,
             ..Limits::default()

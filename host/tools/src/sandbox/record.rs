@@ -4,12 +4,13 @@ use std::{
     collections::VecDeque,
     fmt,
     sync::{
-        Mutex, OnceLock, PoisonError,
+        Arc, Mutex, OnceLock, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
+    time::{Duration, Instant},
 };
 
-use capsule_api::ByteSize;
+use capsule_api::{ByteSize, Clock};
 use tokio::sync::watch;
 
 /// Bytes of standard error that are kept: the last ones.
@@ -45,8 +46,16 @@ impl fmt::Display for LimitHit {
     }
 }
 
+/// How long a call has waited for the caller.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Waiting {
+    /// Since when it waits, if it does now.
+    pub(super) since: Option<Instant>,
+    /// All that it waited before.
+    pub(super) before: Duration,
+}
+
 /// Facts of one call.
-#[derive(Debug)]
 pub(super) struct CallRecord {
     limit: OnceLock<LimitHit>,
     denied: OnceLock<String>,
@@ -55,21 +64,23 @@ pub(super) struct CallRecord {
     /// Standard output of a command: its result. Bounded by the limit that the stream counts against.
     printed: Mutex<Vec<u8>>,
     streamed: AtomicU64,
-    waiting: watch::Sender<bool>,
+    clock: Arc<dyn Clock>,
+    waiting: watch::Sender<Waiting>,
     /// Whether the call may still be heard of: a guest that is being ended computes on until its next yield.
     over: Mutex<bool>,
 }
 
 impl CallRecord {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(clock: Arc<dyn Clock>) -> Self {
         Self {
+            clock,
             limit: OnceLock::new(),
             denied: OnceLock::new(),
             stderr: Mutex::default(),
             stdout: AtomicU64::new(0),
             printed: Mutex::default(),
             streamed: AtomicU64::new(0),
-            waiting: watch::Sender::new(false),
+            waiting: watch::Sender::new(Waiting::default()),
             over: Mutex::new(false),
         }
     }
@@ -145,10 +156,17 @@ impl CallRecord {
 
     /// Says whether the call waits for the caller: its deadline stops meanwhile.
     pub(super) fn set_waiting(&self, waiting: bool) {
-        self.waiting.send_replace(waiting);
+        let now = self.clock.now();
+        self.waiting.send_modify(|state| {
+            let since = state.since.take().unwrap_or(now);
+            match waiting {
+                true => state.since = Some(since),
+                false => state.before += now.saturating_duration_since(since),
+            }
+        });
     }
 
-    pub(super) fn waiting(&self) -> watch::Receiver<bool> {
+    pub(super) fn waiting(&self) -> watch::Receiver<Waiting> {
         self.waiting.subscribe()
     }
 }
@@ -163,7 +181,7 @@ mod tests {
 
     #[test]
     fn nothing_is_heard_of_a_call_that_is_over() {
-        let (record, mut heard) = (CallRecord::new(), 0);
+        let (record, mut heard) = (CallRecord::new(Arc::new(capsule_api::SystemClock)), 0);
         record.report(|| heard += 1);
         record.close();
         record.report(|| heard += 1);
@@ -172,7 +190,7 @@ mod tests {
 
     #[test]
     fn the_end_of_standard_error_is_kept() {
-        let record = CallRecord::new();
+        let record = CallRecord::new(Arc::new(capsule_api::SystemClock));
         record.stderr(&[b'x'; STDERR_TAIL]);
         record.stderr(b"the reason\n");
         let tail = record.stderr_tail();

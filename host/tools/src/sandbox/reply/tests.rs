@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use super::*;
 
 fn result(status: Status) -> ToolResult {
@@ -16,7 +18,12 @@ fn reply_to(result: ToolResult) -> ToolReply {
         output: 1024,
         ..Limits::default()
     };
-    reply("t", Ended::Returned(result), &CallRecord::new(), &limits)
+    reply(
+        "t",
+        Ended::Returned(result),
+        &CallRecord::new(Arc::new(capsule_api::SystemClock)),
+        &limits,
+    )
 }
 
 fn pair(key: &str, value: &str) -> (String, String) {
@@ -137,7 +144,7 @@ fn an_image_over_the_limit_is_cut_as_text_with_its_size() {
 
 #[test]
 fn what_was_denied_before_a_trap_is_said() {
-    let record = CallRecord::new();
+    let record = CallRecord::new(Arc::new(capsule_api::SystemClock));
     record.deny("an HTTP request to https://example.com was denied: no grant covers it".into());
     let trap = Ended::Stopped(wasmtime::Error::new(Trap::UnreachableCodeReached));
     let text = "tool 't' trapped: wasm trap: wasm `unreachable` instruction executed; \
@@ -153,7 +160,12 @@ fn a_guest_that_exits_has_returned_no_result() {
     let exit = Ended::Stopped(wasmtime::Error::new(I32Exit(3)));
     let text = "tool 't' exited with code 3 in place of returning a result";
     assert_eq!(
-        reply("t", exit, &CallRecord::new(), &Limits::default()),
+        reply(
+            "t",
+            exit,
+            &CallRecord::new(Arc::new(capsule_api::SystemClock)),
+            &Limits::default()
+        ),
         ToolReply::new(ToolStatus::Trapped, text)
     );
 }
