@@ -326,4 +326,24 @@ mod tests {
         assert_eq!(quote(page), "Sign in to the guest network [0m");
         assert_eq!(quote(&[b'x'; 5000]).len(), MAX_QUOTE);
     }
+
+    struct Nobody;
+
+    impl DriverOut for Nobody {
+        fn item(&mut self, _: StreamItem) {}
+    }
+
+    #[test]
+    fn a_stream_of_comments_ends() {
+        use capsule_driver_anthropic as _;
+        let drivers = capsule_api::Registry::<capsule_api::DriverDescriptor>::linked().unwrap();
+        let mut decoding = Decoding::new(drivers.get("anthropic").unwrap().wire.unwrap());
+        let mut comment = vec![b':'; 1 << 20];
+        comment[(1 << 20) - 1] = b'\n';
+        for _ in 0..MAX_STREAM >> 20 {
+            decoding.bytes(&comment, &mut Nobody).unwrap();
+        }
+        let error = decoding.bytes(b":", &mut Nobody).unwrap_err();
+        assert_eq!((error.code, error.retry), ("http-answer-too-long", Retry::Never));
+    }
 }

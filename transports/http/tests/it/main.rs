@@ -6,6 +6,7 @@ mod cassette;
 mod continuation;
 mod decoder;
 mod drivers;
+mod endless;
 mod fixture;
 mod history;
 mod keys;

@@ -75,7 +75,7 @@ pub(crate) struct Stand {
     pub(crate) log: Arc<Log>,
 }
 
-type Ended = (Box<dyn Conversation>, Result<Outcome, Error>);
+pub(crate) type Ended = (Box<dyn Conversation>, Result<Outcome, Error>);
 
 impl Stand {
     pub(crate) async fn new(script: Script) -> Self {

@@ -28,10 +28,16 @@ impl ManualClock {
 
     /// Waits until somebody begins to sleep for exactly this long, then lets it pass. Others, such as time-outs of the HTTP client, sleep on.
     pub(crate) async fn pass(&self, duration: Duration) {
+        self.pass_part(duration, duration).await;
+    }
+
+    /// Waits until somebody begins to sleep for exactly `sleep`, then lets `part` of it pass.
+    pub(crate) async fn pass_part(&self, sleep: Duration, part: Duration) {
         let mut sleeping = self.sleeping.subscribe();
-        let wakes = *self.passed.borrow() + duration;
+        let now = *self.passed.borrow();
+        let wakes = now + sleep;
         sleeping.wait_for(|sleeping| sleeping.contains(&wakes)).await.unwrap();
-        self.passed.send_modify(|passed| *passed = wakes);
+        self.passed.send_modify(|passed| *passed = now + part);
     }
 }
 
