@@ -170,7 +170,7 @@ pub(crate) fn own_schema() -> Value {
                     "max_elapsed": duration("10m", "From the first failure of a request to the start of its last try, at most. A provider that asks for more ends the tries at once.")
                 }
             },
-            "idle_timeout": duration("5m", "The longest silence of the provider: before its answer and within it."),
+            "idle_timeout": duration("5m", "The longest silence of the provider: before its answer and within it. Pings end a silence; an answer that has not grown for ten times as long is given up."),
             "parallel_calls": {
                 "type": "integer", "minimum": 1, "maximum": 256, "default": 16,
                 "description": "Tool calls of one answer that run at the same time, at most."
