@@ -60,3 +60,28 @@ pub(crate) fn text_of(content: &[ContentBlock]) -> String {
     });
     texts.collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use capsule_api::{Usage, serde_json::json};
+
+    use super::*;
+    use crate::assemble::MAX_CALLS;
+
+    #[test]
+    fn no_driver_gets_more_calls_run_than_one_answer_may_have() {
+        let call = ContentBlock::ToolCall {
+            id: "a".to_owned(),
+            name: "greet".to_owned(),
+            input: json!({}),
+        };
+        let answer = |calls| Response {
+            stop_reason: StopReason::ToolCall,
+            content: vec![call.clone(); calls],
+            continuation_id: None,
+            usage: Usage::default(),
+        };
+        assert_eq!(checked(answer(MAX_CALLS)).unwrap().content.len(), MAX_CALLS);
+        assert_eq!(checked(answer(MAX_CALLS + 1)).unwrap_err().code, "http-too-many-calls");
+    }
+}
