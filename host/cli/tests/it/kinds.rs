@@ -33,7 +33,11 @@ fn a_script_that_traps_fails_the_run_with_its_reason() {
     let sandbox = capsule("script: greet.wasm\n");
     sandbox.write("c/greet.wasm", guests::greeting_script());
     let ran = sandbox.run(&["run", "c"]).code(1);
-    assert!(ran.err.contains("wasm `unreachable` instruction executed"), "{}", ran.err);
+    assert!(
+        ran.err.contains("wasm `unreachable` instruction executed"),
+        "{}",
+        ran.err
+    );
     assert!(ran.err.contains("cli-script"), "{}", ran.err);
 }
 
@@ -41,6 +45,8 @@ fn a_script_that_traps_fails_the_run_with_its_reason() {
 fn a_skill_is_a_tool_called_as_its_file() {
     let sandbox = capsule("tools: [{skill: house-style.md}]\ninference: {transport: echo}\n");
     sandbox.write("c/house-style.md", "# House style\n\nShort sentences.\n");
-    let ran = sandbox.run(&["tool", "call", "house-style", "{}", "--capsule", "c"]).code(0);
+    let ran = sandbox
+        .run(&["tool", "call", "house-style", "{}", "--capsule", "c"])
+        .code(0);
     assert_eq!(ran.out.trim_end(), "# House style\n\nShort sentences.");
 }
