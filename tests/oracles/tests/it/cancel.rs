@@ -7,7 +7,7 @@ use capsule_fakes::{Position, Reply, Script};
 use capsule_transport_kit::Entry;
 use serde_json::json;
 
-use crate::support::{Scene, Under, claude, names_in};
+use crate::support::{Scene, Under, alone, claude, names_in};
 
 /// Processes that this test's directory shows up in: the CLIs it started.
 pub(crate) fn processes(scene: &Scene) -> Vec<String> {
@@ -111,6 +111,9 @@ impl Random {
 #[tokio::test(flavor = "multi_thread")]
 async fn p_11_fifty_cancels_at_random_moments_leave_no_process_descriptor_or_file() {
     let Some(cli) = claude() else { return };
+    if !alone("cancel::p_11_fifty_cancels_at_random_moments_leave_no_process_descriptor_or_file") {
+        return;
+    }
     let seed = std::env::var("CAPSULE_TEST_SEED")
         .ok()
         .and_then(|seed| seed.parse().ok())

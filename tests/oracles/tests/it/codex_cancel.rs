@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::{
     cancel::{Random, descriptors, processes},
     codex_tools::scene,
-    support::{Under, codex, names_in},
+    support::{Under, alone, codex, names_in},
 };
 
 #[tokio::test]
@@ -80,6 +80,9 @@ async fn codex_a_dropped_turn_leaves_no_process_and_says_so() {
 #[tokio::test(flavor = "multi_thread")]
 async fn p_11_codex_fifty_cancels_at_random_moments_leave_no_process_descriptor_or_file() {
     let Some(cli) = codex() else { return };
+    if !alone("codex_cancel::p_11_codex_fifty_cancels_at_random_moments_leave_no_process_descriptor_or_file") {
+        return;
+    }
     let seed = std::env::var("CAPSULE_TEST_SEED")
         .ok()
         .and_then(|seed| seed.parse().ok())

@@ -198,3 +198,17 @@ impl Talk {
         assert_eq!(self.0.close(Duration::from_secs(5)).await, Residue::default());
     }
 }
+
+/// Runs this very test again in a process of its own, where no other test opens descriptors, and holds it to its end. `true` in that process.
+pub(crate) fn alone(test: &str) -> bool {
+    const ALONE: &str = "CAPSULE_TEST_ALONE";
+    if std::env::var_os(ALONE).is_some() {
+        return true;
+    }
+    let ran = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", test, "--nocapture"])
+        .env(ALONE, "1")
+        .status();
+    assert!(ran.unwrap().success(), "{test}, in a process of its own");
+    false
+}
