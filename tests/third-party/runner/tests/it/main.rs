@@ -35,7 +35,7 @@ fn a_capsule_runs_on_it_and_its_settings_are_checked_like_any_other() {
     fs::write(dir.path().join("capsule.yaml"), manifest).unwrap();
     let (answer, _, code) = run(dir.path(), &["run", "-t", "hello"]);
     assert_eq!((answer.as_str(), code), ("hello!\n", Some(0)));
-    let (_, problem, code) = run(dir.path(), &["run", "-t", "hello", "--set", "inference.endng=?"]);
+    let (_, problem, code) = run(dir.path(), &["run", "-t", "hello", "--set", "inference.endng=x"]);
     assert_eq!(code, Some(2));
     assert!(problem.contains("did you mean `ending`"), "{problem}");
 }
