@@ -22,7 +22,7 @@ mod trace;
 pub use agent::{Agent, CapsuleInfo, Prompting, Report, RunPlace, Task, Toolkit};
 pub use calls::{CallTracker, Settled};
 pub use log::{Entry, Read, Reader, RunStart, TaskLog, What};
-pub use places::Places;
+pub use places::{Places, RunDir, RunState};
 pub use state::{TaskState, Transition};
 pub use store::KeptContext;
 pub use trace::{Capture, Record, TraceWriter, records, redacted};

@@ -5,6 +5,7 @@ use std::{
     io::{self, Write as _},
     os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _},
     path::{Path, PathBuf},
+    time::{Duration, SystemTime},
 };
 
 use capsule_api::Error;
@@ -58,28 +59,44 @@ impl Places {
     ///
     /// # Errors
     /// `session-storage` when it cannot be made.
-    pub fn make_run_state(&self, task: &str) -> Result<PathBuf, Error> {
+    pub fn make_run_state(&self, task: &str) -> Result<RunState, Error> {
         let runs = self.state.join("runs");
         let dir = runs.join(task);
         make_dir(&dir)?;
-        hold(&dir).map_err(|error| storage("lock", &dir, &error))?;
+        let lock = hold(&dir).map_err(|error| storage("lock", &dir, &error))?;
         prune(&runs, task, KEPT_RUNS);
-        Ok(dir)
+        Ok(RunState { path: dir, _lock: lock })
     }
 
-    /// Makes the private directory of a run. It is removed when the guard goes.
+    /// Makes the private directory of a run. It is removed when the guard goes. Those of runs that were killed are removed too.
     ///
     /// # Errors
     /// `session-storage` when it cannot be made.
     pub fn make_run_dir(&self, task: &str) -> Result<RunDir, Error> {
-        let path = self.runtime.join(format!("capsule-{task}"));
+        let path = self.runtime.join(format!("{RUN_DIR}{task}"));
         // `create`, not `create_dir_all`: in a shared directory a path that somebody else prepared must be refused.
         let made = fs::DirBuilder::new().mode(0o700).create(&path);
         made.map_err(|error| {
             let hint = "The directory above it must exist and be yours to write; XDG_RUNTIME_DIR or TMPDIR moves it.";
             storage("make the run directory", &path, &error).hint(hint)
         })?;
-        Ok(RunDir { path })
+        let lock = hold(&path).map_err(|error| storage("lock", &path, &error))?;
+        sweep(&self.runtime, SystemTime::now());
+        Ok(RunDir { path, _lock: lock })
+    }
+}
+
+/// The directory of a run that outlives it. Other runs leave it alone as long as this value lives.
+#[derive(Debug)]
+pub struct RunState {
+    path: PathBuf,
+    _lock: fs::File,
+}
+
+impl RunState {
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 }
 
@@ -87,6 +104,7 @@ impl Places {
 #[derive(Debug)]
 pub struct RunDir {
     path: PathBuf,
+    _lock: fs::File,
 }
 
 impl RunDir {
@@ -147,13 +165,11 @@ fn is_private(found: &fs::Metadata) -> bool {
     found.uid() == rustix::process::geteuid().as_raw() && found.mode() & 0o022 == 0
 }
 
-/// Marks a run's directory as in use, as long as this process lives: other runs do not prune it.
-fn hold(dir: &Path) -> io::Result<()> {
+/// Marks a run's directory as in use, until the file is closed or the process ends, however it ends.
+fn hold(dir: &Path) -> io::Result<fs::File> {
     let file = fs::File::open(dir)?;
     rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockShared)?;
-    // Given back by the end of the process, however it ends.
-    std::mem::forget(file);
-    Ok(())
+    Ok(file)
 }
 
 fn is_held(dir: &Path) -> bool {
@@ -208,6 +224,28 @@ fn prune(runs: &Path, current: &str, keep: usize) {
     }
 }
 
+/// Removes private directories that killed runs of this user left: not held, and old enough that they are not just being made.
+fn sweep(runtime: &Path, now: SystemTime) {
+    let Ok(entries) = fs::read_dir(runtime) else { return };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let task = name.to_str().and_then(|name| name.strip_prefix(RUN_DIR));
+        let Ok(found) = entry.metadata() else { continue };
+        let old = found
+            .modified()
+            .is_ok_and(|made| now.duration_since(made).is_ok_and(|age| age > JUST_MADE));
+        let named = task.is_some_and(|task| uuid::Uuid::parse_str(task).is_ok());
+        if named && old && found.is_dir() && is_private(&found) && !is_held(&entry.path()) {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+/// What the private directory of a run is called, before the task's id.
+const RUN_DIR: &str = "capsule-";
+/// The time in which a directory may be made and not yet be held.
+const JUST_MADE: Duration = Duration::from_secs(60);
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -257,9 +295,29 @@ mod tests {
         for n in 1..=3 {
             make_dir(&dir.path().join(task(n))).unwrap();
         }
-        hold(&dir.path().join(task(1))).unwrap();
+        let _held = hold(&dir.path().join(task(1))).unwrap();
         prune(dir.path(), &task(3), 1);
         assert_eq!(names(dir.path()), [task(1), task(3)]);
+    }
+
+    #[test]
+    fn what_killed_runs_left_is_swept_and_nothing_else() {
+        let dir = tempfile::tempdir().unwrap();
+        let named = |n| dir.path().join(format!("{RUN_DIR}{}", task(n)));
+        for place in [
+            named(1),
+            named(2),
+            dir.path().join("capsule-notes"),
+            dir.path().join(task(3)),
+        ] {
+            make_dir(&place).unwrap();
+        }
+        let _held = hold(&named(2)).unwrap();
+        sweep(dir.path(), SystemTime::now());
+        assert_eq!(names(dir.path()).len(), 4, "they may just be being made");
+        sweep(dir.path(), SystemTime::now() + JUST_MADE * 2);
+        let left = [task(3), format!("{RUN_DIR}{}", task(2)), "capsule-notes".to_owned()];
+        assert_eq!(names(dir.path()), left);
     }
 
     #[test]

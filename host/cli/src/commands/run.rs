@@ -192,11 +192,12 @@ fn start_trace(assembled: &Assembled, args: &Run, task: &Task) -> Result<Option<
     if capture(assembled) == Capture::None {
         return Ok(None);
     }
-    let path = match &args.trace {
-        Some(path) => path.clone(),
-        None => assembled.places.make_run_state(task.log.task())?.join("trace.jsonl"),
+    let writer = match &args.trace {
+        Some(path) => TraceWriter::create(path)?,
+        None => TraceWriter::beside(assembled.places.make_run_state(task.log.task())?)?,
     };
-    Ok(Some((TraceWriter::create(&path)?, path)))
+    let path = writer.path().to_owned();
+    Ok(Some((writer, path)))
 }
 
 fn panicked(error: &tokio::task::JoinError) -> Error {

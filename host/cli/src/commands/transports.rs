@@ -36,8 +36,10 @@ fn table<'a>(title: &str, rows: impl Iterator<Item = (&'a str, &'a str, &'a str)
     let mut out = anstream::stdout().lock();
     let (bold, dim) = (Style::new().bold(), Style::new().dimmed());
     writeln!(out, "{bold}{title}{bold:#}")?;
+    let rows: Vec<_> = rows.collect();
+    let width = rows.iter().map(|(name, ..)| name.len()).max().unwrap_or_default();
     for (name, summary, from) in rows {
-        writeln!(out, "  {name:<10} {summary} {dim}[{from}]{dim:#}")?;
+        writeln!(out, "  {name:<width$}  {summary} {dim}[{from}]{dim:#}")?;
     }
     Ok(())
 }

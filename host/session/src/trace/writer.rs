@@ -13,7 +13,7 @@ use capsule_api::{Error, Secrets};
 use serde_json::json;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::{Capture, Read, Reader, codes, records, redacted};
+use crate::{Capture, Read, Reader, RunState, codes, records, redacted};
 
 /// Lines between the log and the disk. When it is full the reader waits, and with it, in the end, the transport.
 const QUEUE: usize = 256;
@@ -24,6 +24,8 @@ pub struct TraceWriter {
     path: PathBuf,
     lines: mpsc::Sender<String>,
     done: oneshot::Receiver<io::Result<()>>,
+    /// The directory of the run, held until the last line is written.
+    _state: Option<RunState>,
 }
 
 impl TraceWriter {
@@ -57,6 +59,19 @@ impl TraceWriter {
             path: path.to_owned(),
             lines,
             done,
+            _state: None,
+        })
+    }
+
+    /// Makes the file beside the run's state, and holds that until the trace is written.
+    ///
+    /// # Errors
+    /// As for [`TraceWriter::create`].
+    pub fn beside(state: RunState) -> Result<Self, Error> {
+        let writer = Self::create(&state.path().join("trace.jsonl"))?;
+        Ok(Self {
+            _state: Some(state),
+            ..writer
         })
     }
 
