@@ -9,8 +9,9 @@ use std::{
 };
 
 use capsule_api::{
-    Caller, Cancel, CancelReason, Catalogue, Conversation, ConversationSpec, Error, Event, Events, Input, Limit,
-    Limits, Outcome, Residue, RunSink, Services, ToolDispatch, Transport, TransportDescriptor, TurnIo, Usage, timeout,
+    Caller, Cancel, CancelReason, Catalogue, Conversation, ConversationSpec, Error, Event, EventSink, Events, Input,
+    Limit, Limits, Outcome, Residue, RunSink, Services, ToolDispatch, Transport, TransportDescriptor, TurnIo, Usage,
+    timeout,
 };
 use futures_util::FutureExt as _;
 
@@ -196,7 +197,7 @@ impl Agent {
         let outcome = self.turn(task, &mut *conversation, input, io).await;
         tools_cancel.cancel(CancelReason::Shutdown);
         let resume = context.and_then(|_| conversation.resume_state());
-        let residue = self.close(conversation).await;
+        let residue = self.close(conversation, sink).await;
         Ended {
             outcome,
             resume,
@@ -254,13 +255,22 @@ impl Agent {
         })
     }
 
-    async fn close(&self, conversation: Box<dyn Conversation>) -> Residue {
+    /// Closes the conversation. One that panics or does not end is dropped, which must leave nothing either; what it would have reported is
+    /// not known, and that is said.
+    async fn close(&self, conversation: Box<dyn Conversation>, sink: &TurnSink) -> Residue {
         let closing = AssertUnwindSafe(conversation.close(CLOSE_GRACE)).catch_unwind();
-        match timeout(&*self.services.clock, CLOSE_GRACE + Duration::from_secs(1), closing).await {
-            Ok(Ok(residue)) => residue,
-            // Dropped, which must leave nothing either; what it would have reported is not known.
-            Ok(Err(_)) | Err(_) => Residue::default(),
-        }
+        let why = match timeout(&*self.services.clock, CLOSE_GRACE + Duration::from_secs(1), closing).await {
+            Ok(Ok(residue)) => return residue,
+            Ok(Err(panic)) => self.panicked(&*panic).message.clone(),
+            Err(_) => format!("it did not end within {CLOSE_GRACE:?}"),
+        };
+        let message = format!(
+            "{}: the conversation could not be closed: {why}",
+            self.descriptor.crate_name
+        );
+        let code = "session-close-failed";
+        sink.emit(Event::Warning { code, message });
+        Residue::default()
     }
 
     fn panicked(&self, panic: &(dyn Any + Send)) -> Error {

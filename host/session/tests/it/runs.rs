@@ -199,3 +199,52 @@ async fn a_context_that_cannot_be_kept_is_said_and_the_answer_stands() {
     assert_eq!(report.outcome.unwrap(), Outcome::Completed { text: "ok".into() });
     assert_eq!(report.not_kept.unwrap().code, "session-storage");
 }
+
+/// A conversation that answers and then cannot be closed.
+struct Unclosable;
+
+#[async_trait]
+impl Transport for Unclosable {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::default()
+    }
+
+    async fn probe(&self, _: bool) -> Probe {
+        Probe::usable()
+    }
+
+    async fn open(&self, _: ConversationSpec) -> Result<Box<dyn Conversation>, Error> {
+        Ok(Box::new(Self))
+    }
+}
+
+#[async_trait]
+impl Conversation for Unclosable {
+    async fn turn(&mut self, _: Input, _: TurnIo) -> Result<Outcome, Error> {
+        answer("ok")
+    }
+
+    async fn close(self: Box<Self>, _: std::time::Duration) -> Residue {
+        panic!("the pipe was gone")
+    }
+}
+
+#[tokio::test]
+async fn a_conversation_that_cannot_be_closed_is_said_and_the_answer_stands() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut agent = agent(|_, _| async { answer("unused") });
+    agent.transport = Box::new(Unclosable);
+    let task = Task::new(&agent.services);
+    let reader = task.log.reader();
+    let report = agent.run(&task, Input::text("hi"), place(dir.path(), &task)).await;
+    assert_eq!(report.outcome.unwrap(), Outcome::Completed { text: "ok".into() });
+    let warnings: Vec<_> = rest(reader)
+        .into_iter()
+        .filter_map(|what| match what {
+            What::Model(Event::Warning { code, message }) => Some((code, message)),
+            _ => None,
+        })
+        .collect();
+    let said = "scripted-crate: the conversation could not be closed: scripted-crate panicked: the pipe was gone";
+    assert_eq!(warnings, [("session-close-failed", said.to_owned())]);
+}
