@@ -31,6 +31,8 @@ pub struct ToolSpec {
     pub annotations: Annotations,
     /// The longest a call may take, without the time it waits for the caller.
     pub longest: Duration,
+    /// The longest result a call may give, in bytes; a longer one is cut here.
+    pub largest: u64,
 }
 
 /// The tools of a conversation, in the manifest's order. Fixed for the conversation's life.

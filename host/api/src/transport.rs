@@ -93,6 +93,8 @@ pub struct Limits {
     pub output_tokens: u32,
     /// The model's context window (`context`), for transports that own the loop; `None` where the capsule does not say.
     pub context: Option<ContextWindow>,
+    /// The longest wait for an answer of the caller (`lifecycle.input_timeout`): on top of a tool's own limit wherever a peer times calls.
+    pub answer: Duration,
 }
 
 /// How much of a conversation fits a model, and when older turns are summarised.
@@ -118,6 +120,7 @@ impl Default for Limits {
             requests: 50,
             output_tokens: 8192,
             context: None,
+            answer: Duration::from_secs(600),
         }
     }
 }

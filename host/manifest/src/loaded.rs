@@ -93,6 +93,7 @@ impl Loaded {
                 requests: keys.max_turns.unwrap_or(defaults.requests),
                 output_tokens: keys.max_tokens.unwrap_or(defaults.output_tokens),
                 context: self.manifest.context.map(Context::window),
+                answer: self.manifest.lifecycle.input_timeout.0,
             },
             model: keys.model,
             system_prompt: keys.system_prompt,

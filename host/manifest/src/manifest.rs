@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use capsule_api::{Annotations, ContextWindow};
+use capsule_api::{Annotations, ContextWindow, HumanDuration, Limits};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -36,6 +36,9 @@ pub struct Manifest {
     pub inference: Inference,
     /// The model's context window, for transports that own the loop.
     pub context: Option<Context>,
+    /// How a task lives.
+    #[serde(default)]
+    pub lifecycle: Lifecycle,
     /// What a run does without a task of its own.
     pub task: Option<String>,
     /// The record of each run.
@@ -247,6 +250,23 @@ impl Context {
         ContextWindow {
             max_tokens: self.max_tokens,
             threshold_permille: permille as u16,
+        }
+    }
+}
+
+/// How a task lives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+#[non_exhaustive]
+pub struct Lifecycle {
+    /// How long a question to whoever sent the task waits for its answer.
+    pub input_timeout: HumanDuration,
+}
+
+impl Default for Lifecycle {
+    fn default() -> Self {
+        Self {
+            input_timeout: HumanDuration(Limits::default().answer),
         }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Optional keys are plain types: an `anyOf` with null would accept nothing more and say less when it fails.
 
-use capsule_api::{Registry, TransportDescriptor};
+use capsule_api::{HumanDuration, Registry, TransportDescriptor};
 use serde_json::{Map, Value, json};
 
 use crate::capabilities_schema::{capabilities, config, tool_capabilities};
@@ -209,6 +209,7 @@ pub(crate) fn base(transports: &[String], default_transport: &str) -> Value {
             "capabilities": capabilities(),
             "inference": inference(transports, default_transport),
             "context": context(),
+            "lifecycle": lifecycle(),
             "task": {"type": "string", "minLength": 1, "description": "What `capsule run` does when it is given no task."},
             "trace": {
                 "type": "object",
@@ -226,6 +227,19 @@ pub(crate) fn base(transports: &[String], default_transport: &str) -> Value {
             },
         },
         "$defs": {},
+    })
+}
+
+fn lifecycle() -> Value {
+    let mut wait = HumanDuration::schema();
+    wait["default"] = "10m".into();
+    wait["description"] = "How long a question of a tool to whoever sent the task waits for its answer; limits on the call stop meanwhile.".into();
+    json!({
+        "type": "object",
+        "additionalProperties": false,
+        "default": {},
+        "description": "How a task lives.",
+        "properties": {"input_timeout": wait},
     })
 }
 

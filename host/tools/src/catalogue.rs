@@ -78,6 +78,7 @@ pub(crate) fn take_script(
         input_schema: script.schema.shown,
         annotations: script.annotations,
         longest: Duration::MAX,
+        largest: script.equipment.grants.limits.output,
     };
     Some(Arc::new(ComponentTool::new(
         spec,
@@ -110,6 +111,7 @@ pub(crate) fn entries(
             input_schema: tool.schema.shown,
             annotations: tool.annotations,
             longest: tool.equipment.grants.limits.deadline,
+            largest: tool.equipment.grants.limits.output,
         };
         let made: Arc<dyn Tool> = match tool.made {
             Made::Program(program) => Arc::new(ComponentTool::new(spec, program, tool.equipment, Arc::clone(sandbox))),

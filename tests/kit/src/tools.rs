@@ -87,6 +87,7 @@ impl TestTools {
                 exclusive: false,
             },
             longest: Duration::from_secs(60),
+            largest: 1 << 20,
         };
         Arc::new(Catalogue {
             tools: tools.map(spec).into(),

@@ -74,6 +74,7 @@ impl Work {
             input_schema: json!({"type": "object"}),
             annotations: Annotations::default(),
             longest: Duration::from_secs(60),
+            largest: 1 << 20,
         };
         Arc::new(Self {
             catalogue: Arc::new(Catalogue { tools: vec![tool] }),

@@ -21,6 +21,7 @@ fn crowd() -> Arc<Crowd> {
             ..Annotations::default()
         },
         longest: Duration::from_secs(1),
+        largest: 1 << 20,
     };
     Arc::new(Crowd {
         catalogue: Arc::new(Catalogue {

@@ -180,7 +180,7 @@ fn an_unknown_key_is_told_where_it_belongs() {
 #[test]
 fn keys_of_features_to_come_are_unknown() {
     for line in [
-        "lifecycle: {}",
+        "lifecycle: {queue_depth: 8}",
         "network: {}",
         "exports: {}",
         "streaming: {}",

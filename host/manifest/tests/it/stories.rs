@@ -92,7 +92,8 @@ fn the_defaults_are_those_of_the_schema() {
         Limits {
             requests: 50,
             output_tokens: 8192,
-            context: None
+            context: None,
+            answer: Duration::from_secs(600),
         }
     );
 
@@ -114,6 +115,18 @@ fn the_defaults_are_those_of_the_schema() {
         (&json!(50), &json!(8192))
     );
     assert_eq!(inference["transport"]["default"], "post");
+}
+
+#[test]
+fn a_question_waits_as_long_as_the_capsule_says() {
+    let loaded = read(&format!(
+        "{HEAD}lifecycle: {{input_timeout: 5s}}\ninference: {{address: x}}\n"
+    ))
+    .unwrap();
+    assert_eq!(loaded.settings(&Made).unwrap().limits.answer, Duration::from_secs(5));
+    let schema = capsule_manifest::schema(&Made, "post");
+    let documented = &schema["properties"]["lifecycle"]["properties"]["input_timeout"]["default"];
+    assert_eq!(documented, &json!("10m"));
 }
 
 #[test]
@@ -140,7 +153,8 @@ fn the_named_transport_gets_the_flat_keys_under_its_block() {
             Limits {
                 requests: 3,
                 output_tokens: 100,
-                context: WINDOW
+                context: WINDOW,
+                answer: Duration::from_secs(600),
             }
         )
     );
@@ -178,7 +192,8 @@ fn another_transport_gets_the_common_keys_and_its_own_block() {
         Limits {
             requests: 3,
             output_tokens: 8192,
-            context: WINDOW
+            context: WINDOW,
+            answer: Duration::from_secs(600),
         }
     );
 }

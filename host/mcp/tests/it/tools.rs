@@ -30,6 +30,7 @@ fn spec(name: &str, alias: &str, read_only: bool) -> ToolSpec {
             exclusive: false,
         },
         longest: Duration::from_secs(60),
+        largest: 1 << 20,
     }
 }
 

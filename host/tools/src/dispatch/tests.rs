@@ -99,6 +99,7 @@ impl Turn {
                     exclusive: *exclusive,
                 },
                 longest: Duration::from_secs(60),
+                largest: 1 << 20,
             };
             let validator = jsonschema::validator_for(&spec.input_schema).unwrap();
             let tool = Arc::new(Fake {

@@ -32,6 +32,7 @@ fn the_catalogue_has_the_tools_in_order_as_the_manifest_describes_them() {
                 input_schema: json!({"type": "object"}),
                 annotations: Annotations::default(),
                 longest,
+                largest: 1 << 20,
             },
             ToolSpec {
                 name: "ant".into(),
@@ -43,6 +44,7 @@ fn the_catalogue_has_the_tools_in_order_as_the_manifest_describes_them() {
                     read_only: false,
                 },
                 longest,
+                largest: 1 << 20,
             },
         ],
     };

@@ -63,6 +63,7 @@ fn tool(name: &str, input_schema: Value) -> ToolSpec {
         input_schema,
         annotations: Annotations::default(),
         longest: std::time::Duration::from_secs(30),
+        largest: 1 << 20,
     }
 }
 

@@ -27,6 +27,7 @@ fn catalogue(aliases: &[&str]) -> Arc<Catalogue> {
         input_schema: json!({"type": "object"}),
         annotations: Annotations::default(),
         longest: Duration::from_secs(60),
+        largest: 1 << 20,
     };
     Arc::new(Catalogue {
         tools: aliases.iter().map(spec).collect(),

@@ -12,6 +12,7 @@ fn spec(dir: &Path, longest: &[u64]) -> ConversationSpec {
         input_schema: json!({"type": "object"}),
         annotations: Annotations::default(),
         longest: Duration::from_secs(*seconds),
+        largest: 1 << 20,
     };
     ConversationSpec {
         context: "test".into(),

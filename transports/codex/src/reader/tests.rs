@@ -13,6 +13,7 @@ fn catalogue() -> Arc<Catalogue> {
         input_schema: json!({"type": "object"}),
         annotations: Annotations::default(),
         longest: Duration::from_secs(60),
+        largest: 1 << 20,
     };
     Arc::new(Catalogue {
         tools: ["echo", "slow", "fail", "read-file"].map(spec).into(),

@@ -105,6 +105,7 @@ pub(crate) fn catalogue() -> Arc<Catalogue> {
         input_schema: json!({"type": "object", "properties": {"name": {"type": "string"}}}),
         annotations: Annotations::default(),
         longest: Duration::from_secs(60),
+        largest: 1 << 20,
     };
     Arc::new(Catalogue {
         tools: ["greet", "fail", "hang", "meet"].map(tool).into(),
