@@ -49,7 +49,7 @@ const TICK: Duration = Duration::from_millis(10);
 const CORE_INSTANCES: u32 = 64;
 const MEMORIES: u32 = 4;
 const TABLES: u32 = 64;
-const TABLE_ELEMENTS: usize = 20_000;
+const HANDLES: usize = 1024;
 
 /// What a call owns.
 struct Guest {
@@ -111,14 +111,19 @@ impl Bare {
     fn store(&self) -> Store<Guest> {
         let mut wasi = WasiCtxBuilder::new();
         wasi.allow_tcp(false).allow_udp(false).allow_ip_name_lookup(false);
-        let memory = usize::try_from(self.limits.memory).unwrap_or(usize::MAX);
-        let limits = StoreLimitsBuilder::new().memory_size(memory);
+        let size = |limit: u64| usize::try_from(limit).unwrap_or(usize::MAX);
+        let limits = StoreLimitsBuilder::new()
+            .memory_size(size(self.limits.memory))
+            .table_elements(size(self.limits.table_elements.into()))
+            .instances(size(self.limits.instances.into()));
+        let mut table = ResourceTable::new();
+        table.set_max_capacity(HANDLES);
         let guest = Guest {
             wasi: wasi.build(),
-            table: ResourceTable::new(),
+            table,
             http: WasiHttpCtx::new(),
             policy: DenyAll,
-            limits: limits.table_elements(TABLE_ELEMENTS).build(),
+            limits: limits.build(),
         };
         let mut store = Store::new(&self.engine, guest);
         store.limiter(|guest| &mut guest.limits);
@@ -148,7 +153,9 @@ fn tick(engine: Engine, stop: Arc<AtomicBool>) -> JoinHandle<()> {
 }
 
 fn engine(limits: &Limits) -> Result<Engine> {
-    let calls = limits.concurrent_calls;
+    // The sandbox keeps places for calls inside calls, a quarter as many at each depth, and one for a script.
+    let nested = limits.registry_depth.saturating_sub(1) * limits.concurrent_calls.div_ceil(4);
+    let calls = limits.concurrent_calls + nested + 1;
     let mut pool = PoolingAllocationConfig::new();
     pool.total_component_instances(calls)
         .total_core_instances(calls * CORE_INSTANCES)
@@ -159,7 +166,7 @@ fn engine(limits: &Limits) -> Result<Engine> {
         .max_memories_per_component(MEMORIES)
         .max_tables_per_component(TABLES)
         .max_memory_size(usize::try_from(limits.memory)?)
-        .table_elements(TABLE_ELEMENTS)
+        .table_elements(usize::try_from(limits.table_elements)?)
         .linear_memory_keep_resident(128 << 10)
         .table_keep_resident(64 << 10)
         .pagemap_scan(Enabled::Auto);
