@@ -101,7 +101,7 @@ pub(crate) fn granted(component: Vec<u8>, hosts: &[&str]) -> Capsule {
     capsule
 }
 
-fn resolving_to(mut capsule: Capsule, address: &str) -> Capsule {
+pub(crate) fn resolving_to(mut capsule: Capsule, address: &str) -> Capsule {
     capsule.options.net.resolver = Arc::new(Name(address.parse().unwrap()));
     capsule
 }

@@ -2,6 +2,7 @@
 //! here, so that no WebAssembly toolchain is needed.
 #![cfg(test)]
 
+mod aftermath;
 mod attacks_network;
 mod attacks_resources;
 mod cache;

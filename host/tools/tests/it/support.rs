@@ -154,6 +154,11 @@ impl Log {
         self.0.lock().unwrap().clone()
     }
 
+    /// Forgets what was reported.
+    pub(crate) fn clear(&self) {
+        self.0.lock().unwrap().clear();
+    }
+
     /// How many calls started, and the status with which each ended.
     pub(crate) fn ends(&self) -> (usize, Vec<ToolStatus>) {
         let events = self.events();
