@@ -16,6 +16,7 @@ mod capabilities_schema;
 mod checks;
 pub mod codes;
 mod dotenv;
+mod family;
 mod files;
 mod load;
 mod loaded;
@@ -33,6 +34,7 @@ mod words;
 pub use capabilities::{
     AllowList, CallLimits, DirectoryGrant, Grants, Mode, RandomGrant, SecretGrant, SecretSource, ToolGrants, ToolLimits,
 };
+pub use family::{DIALECT, Transports};
 pub use load::{FILE_NAME, Options, load, parse};
 pub use loaded::{Chosen, Loaded};
 pub use manifest::{Block, Capture, CommandInput, Context, Inference, Manifest, ToolEntry, ToolFile, Trace};

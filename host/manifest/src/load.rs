@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     checks, codes,
+    family::DIALECT,
     files::{self, Unreadable},
     loaded::Loaded,
     manifest::Manifest,
@@ -33,6 +34,8 @@ pub struct Options<'a> {
     pub default_transport: &'a str,
     /// The transport to run on in place of the manifest's (`--transport`).
     pub transport: Option<&'a str>,
+    /// The member to run on, where that transport stands for a family ([`TransportSchemas::members`]) and the member is known.
+    pub member: Option<&'a str>,
     /// The model to ask for in place of the manifest's, on whatever transport (`--model`).
     pub model: Option<&'a str>,
     /// Values in place of the file's (`--set`), in order.
@@ -46,6 +49,7 @@ impl<'a> Options<'a> {
             schemas,
             default_transport,
             transport: None,
+            member: None,
             model: None,
             overrides: &[],
         }
@@ -149,7 +153,7 @@ impl Draft<'_> {
     fn apply_overrides(&mut self) -> Vec<Problem> {
         let mut problems = Vec::new();
         for one in self.options.overrides {
-            let (named, selected) = (self.named().to_owned(), self.selected().to_owned());
+            let (named, selected) = (self.named().to_owned(), self.asked().to_owned());
             if let Err(why) = one.apply(&mut self.root, &mut self.places, (&named, &selected)) {
                 problems.push(Problem::new(&codes::INVALID, Origin::Flag(one.flag().to_owned()), why));
             }
@@ -168,23 +172,42 @@ impl Draft<'_> {
             .unwrap_or(self.options.default_transport)
     }
 
-    fn selected(&self) -> &str {
+    /// The transport that the flag or the file asks for; it may stand for a family.
+    fn asked(&self) -> &str {
         self.options.transport.unwrap_or_else(|| self.named())
+    }
+
+    /// The transport to run on.
+    fn selected(&self) -> &str {
+        self.options.member.unwrap_or_else(|| self.asked())
+    }
+
+    /// The family through which this transport was asked for.
+    fn family_of(&self, name: &str) -> Option<&str> {
+        let asked = self.asked();
+        let members = self.options.schemas.members(asked);
+        members.iter().any(|member| member == name).then_some(asked)
     }
 
     fn block(&self, name: &str) -> Option<&Map<String, Value>> {
         self.root["inference"]["transports"].get(name)?.as_object()
     }
 
-    /// What the transport is given: the flat keys if the file names it, under those of its block. The common keys are left in; a schema
-    /// that does not speak of them does not mind.
+    /// What the transport is given: the flat keys if the file names it or its family, under those of its blocks. The common keys are left
+    /// in; a schema that does not speak of them does not mind.
     fn settings(&self, name: &str) -> Map<String, Value> {
+        let family = self.family_of(name);
+        let flat = name == self.named() || family == Some(self.named());
         let mut settings = Map::new();
         for (key, value) in self.root["inference"].as_object().into_iter().flatten() {
             let for_all = COMMON_KEYS.contains(&key.as_str());
-            if for_all || (name == self.named() && key != "transport" && key != "transports") {
+            if for_all || (flat && key != "transport" && key != "transports") {
                 settings.insert(key.clone(), value.clone());
             }
+        }
+        if let Some(family) = family {
+            settings.extend(self.block(family).cloned().unwrap_or_default());
+            settings.shift_remove(DIALECT);
         }
         settings.extend(self.block(name).cloned().unwrap_or_default());
         settings
@@ -194,7 +217,7 @@ impl Draft<'_> {
     fn own_schemas(&self) -> Vec<OwnSchema> {
         let blocks = self.root["inference"]["transports"].as_object().into_iter().flatten();
         let mut names: Vec<&str> = blocks.map(|(name, _)| name.as_str()).collect();
-        for name in [self.named(), self.selected()] {
+        for name in [self.named(), self.asked(), self.selected()] {
             if !names.contains(&name) {
                 names.push(name);
             }
@@ -266,16 +289,21 @@ impl Draft<'_> {
         }
     }
 
-    /// The place in the file of a setting of this transport.
+    /// The place in the file of a setting of this transport: its own block, its family's, or beside the common keys.
     fn in_file(&self, name: &str, pointer: &str) -> String {
-        let block = child("/inference/transports", name);
         let key = tree::parts(pointer).next();
-        let in_block = match (self.block(name), &key) {
+        let has = |owner: &&str| match (self.block(owner), &key) {
             (Some(block), Some(key)) => block.contains_key(key),
             (Some(_), None) => true,
             (None, _) => false,
         };
-        format!("{}{pointer}", if in_block { block.as_str() } else { "/inference" })
+        let owners = [Some(name), self.family_of(name)];
+        let block = owners.into_iter().flatten().find(has);
+        let block = block.map_or_else(
+            || "/inference".to_owned(),
+            |owner| child("/inference/transports", owner),
+        );
+        format!("{block}{pointer}")
     }
 
     fn no_such_transport(&self, name: &str) -> Vec<Problem> {
@@ -336,6 +364,12 @@ impl Draft<'_> {
                 .transports
                 .iter()
                 .find(|(name, keys)| name != named && has(keys))?;
+            let family = known.transports.iter().find(|(name, _)| name == named);
+            if family.is_some_and(|(_, keys)| keys.iter().any(|one| one == DIALECT) && has(keys)) {
+                return Some(format!(
+                    "It is for one provider, so name the program too (`command` or `{DIALECT}`), or write it as `inference.transports.{owner}.{key}`."
+                ));
+            }
             return Some(format!(
                 "`{key}` is a setting of the transport `{owner}`, not of `{named}`; write it as `inference.transports.{owner}.{key}`."
             ));
@@ -367,8 +401,10 @@ impl Draft<'_> {
             .transport
             .clone()
             .unwrap_or_else(|| self.options.default_transport.to_owned());
+        let asked = self.options.transport.map_or_else(|| named.clone(), str::to_owned);
         Ok(Loaded {
-            selected: self.options.transport.map_or_else(|| named.clone(), str::to_owned),
+            selected: self.options.member.map_or_else(|| asked.clone(), str::to_owned),
+            asked,
             named,
             model: self.options.model.map(str::to_owned),
             base: base(file),

@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use capsule_api::{Error, Limits, Secrets, Settings};
 
 use crate::{
-    codes, files,
+    codes,
+    family::DIALECT,
+    files,
     manifest::{Block, Context, Manifest},
     report::Problem,
     schema::TransportSchemas,
@@ -23,8 +25,10 @@ pub struct Loaded {
     pub file: PathBuf,
     /// What is odd but no error.
     pub warnings: Vec<Problem>,
-    /// The transport to run on: that of the flag, else the file's, else the default.
+    /// The transport to run on: that of the flag, else the file's, else the default. It stands for a family where no member is chosen yet.
     pub selected: String,
+    /// The transport that the flag, else the file, asks for: `selected`, or the family through which that was chosen.
+    pub asked: String,
     pub(crate) named: String,
     pub(crate) model: Option<String>,
 }
@@ -60,14 +64,25 @@ impl Loaded {
 
     /// The settings of one transport: the common keys, the flat ones if the file names this transport, and over both its own block.
     ///
+    /// A member of the family that is asked for also gets the family's: the flat ones if the file names the family, and its block below the
+    /// member's own.
+    ///
     /// Only the selected transport's settings are known to be complete.
     ///
     /// # Errors
     /// There is no such transport.
     pub fn settings_for(&self, transport: &str, schemas: &dyn TransportSchemas) -> Result<Chosen, Error> {
         let mut keys: Block = self.manifest.inference.flat.clone();
-        if transport != self.named {
+        let members = schemas.members(&self.asked);
+        let family = members.iter().any(|member| member == transport).then_some(&self.asked);
+        if transport != self.named && family != Some(&self.named) {
             keys.own.clear();
+        }
+        if let Some(family) = family {
+            if let Some(block) = self.manifest.inference.transports.get(family) {
+                keys = keys.overridden_by(block);
+            }
+            keys.own.shift_remove(DIALECT);
         }
         if let Some(block) = self.manifest.inference.transports.get(transport) {
             keys = keys.overridden_by(block);

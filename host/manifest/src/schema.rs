@@ -23,6 +23,11 @@ pub trait TransportSchemas {
 
     /// The names of all transports, sorted.
     fn names(&self) -> Vec<String>;
+
+    /// The transports that this name stands for, sorted; none where it is a transport itself.
+    fn members(&self, _name: &str) -> Vec<String> {
+        Vec::new()
+    }
 }
 
 impl TransportSchemas for Registry<TransportDescriptor> {

@@ -1,6 +1,7 @@
 //! Manifests as people write them, right and wrong.
 #![cfg(test)]
 
+mod family;
 mod grants;
 mod overrides;
 mod problems;
