@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # Builds the tools of plugins/tools into plugins/tools/prebuilt, with a manifest.
 #
-#   build.sh            rebuild the committed components and their manifest
-#   build.sh --check    check the committed ones against their manifest, rebuild into a temporary
-#                       folder, and compare bytes where compiler, cargo and linker are those of the
-#                       manifest
+#   build.sh                rebuild the committed components and their manifest
+#   build.sh --check [DIR]  check the committed ones against their manifest, rebuild into DIR (else
+#                           into a temporary folder), and compare bytes where compiler, cargo and
+#                           linker are those of the manifest. With CAPSULE_TEST_REBUILT=DIR the
+#                           tests of the host run on what was rebuilt.
 #
 # The compiler is this machine's own where it has the target wasm32-wasip2, else one made by
 # toolchain.sh in CAPSULE_GUEST_TOOLCHAIN (by default below the user's cache folder).
@@ -111,10 +112,10 @@ compare() {
 }
 
 main() {
-  local compiler rustc linker
+  local compiler rustc linker rebuilt
   case ${1:-} in
     "" | --check) ;;
-    *) die "usage: build.sh [--check]" ;;
+    *) die "usage: build.sh [--check [DIR]]" ;;
   esac
   [ -z "${1:-}" ] || check_committed
   compiler=$(pick_compiler)
@@ -126,10 +127,15 @@ main() {
     collect "$PREBUILT" "$rustc" "$linker"
     echo "guests: wrote $PREBUILT"
   else
-    TEMPORARY=$(mktemp -d)
-    trap 'rm -rf "$TEMPORARY"' EXIT
-    collect "$TEMPORARY" "$rustc" "$linker"
-    compare "$TEMPORARY"
+    rebuilt=${2:-}
+    if [ -z "$rebuilt" ]; then
+      TEMPORARY=$(mktemp -d)
+      trap 'rm -rf "$TEMPORARY"' EXIT
+      rebuilt=$TEMPORARY
+    fi
+    mkdir -p "$rebuilt"
+    collect "$rebuilt" "$rustc" "$linker"
+    compare "$rebuilt"
   fi
 }
 

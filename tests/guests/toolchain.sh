@@ -7,15 +7,12 @@
 # Nothing is installed or compiled: the packages are unpacked below DIR and the compiler runs under
 # Debian 13's own loader, so an older Debian is enough. cargo and the linkers come from the Rust
 # toolchain of this machine. A finished DIR is used again. About 200 MB to fetch, 800 MB on disk.
-#
-# The packages come from the mirror that this machine's apt is set up with; CAPSULE_DEBIAN_MIRROR
-# names another. apt checks their signatures.
+# Where the packages come from: debian.sh.
 set -euo pipefail
 shopt -s inherit_errexit
 
 HOST=x86_64-unknown-linux-gnu
-SUITE=trixie
-KEYRING=/usr/share/keyrings/debian-archive-keyring.gpg
+HERE=$(cd "$(dirname "$0")" && pwd)
 # What the compiler needs at run time, besides the LLVM that its own package names.
 LIBRARIES=(libc6 libgcc-s1 libstdc++6 zlib1g libzstd1 libffi8 libxml2 libedit2 libtinfo6 liblzma5
   libicu76 libbsd0 libmd0 libz3-4)
@@ -26,55 +23,14 @@ die() {
   exit 1
 }
 
-# The mirror of this machine's own Debian release, from either format of apt's source lists.
-find_mirror() {
-  if [ -n "${CAPSULE_DEBIAN_MIRROR:-}" ]; then
-    echo "$CAPSULE_DEBIAN_MIRROR"
-    return
-  fi
-  local release
-  release=$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
-  # Formats: "URIs: U" before "Suites: R ..." in .sources, "deb [options] U R ..." in .list.
-  find /etc/apt -name '*.sources' -exec cat {} + -o -name '*.list' -exec cat {} + | awk -v release="$release" '
-    /^URIs:/   { uri = $2 }
-    /^Suites:/ { for (i = 2; i <= NF; i++) if ($i == release && !found) found = uri }
-    /^deb /    { sub(/\[[^]]*\] */, ""); if ($3 == release && !found) found = $2 }
-    END        { print found }'
-}
+# shellcheck source=debian.sh
+. "$HERE/debian.sh"
 
-# An apt of its own below $1, which neither reads nor changes the system's package state.
-make_apt() {
-  local apt=$1 mirror=$2
-  mkdir -p "$apt"/{lists/partial,cache/archives/partial,state,deb}
-  : > "$apt/state/status"
-  echo "deb [signed-by=$KEYRING] $mirror $SUITE main" > "$apt/sources.list"
-  cat > "$apt/apt.conf" <<CONF
-Dir::Etc::sourcelist "$apt/sources.list";
-Dir::Etc::sourceparts "/dev/null";
-Dir::State "$apt/state";
-Dir::State::lists "$apt/lists";
-Dir::State::status "$apt/state/status";
-Dir::Cache "$apt/cache";
-APT::Sandbox::User "root";
-Acquire::Languages "none";
-Acquire::IndexTargets::deb::DEP-11::DefaultEnabled "false";
-CONF
-}
-
-# The one dependency of package $1 whose name matches $2.
-dependency() {
-  apt-cache depends "$1" | awk -v pattern="$2" '$2 ~ pattern { name = $2 } END { print name }'
-}
-
-fetch_packages() {
-  local apt=$1 std llvm
-  export APT_CONFIG=$apt/apt.conf
-  apt-get update -qq
+packages() {
+  local std llvm
   std=$(dependency libstd-rust-dev '^libstd-rust-[0-9.]+$')
   llvm=$(dependency "$std" '^libllvm[0-9]+$')
-  (cd "$apt/deb" && apt-get download -qq rustc "$std" libstd-rust-dev libstd-rust-dev-wasm32 \
-    "$llvm" "${LIBRARIES[@]}")
-  unset APT_CONFIG
+  printf '%s\n' rustc "$std" libstd-rust-dev libstd-rust-dev-wasm32 "$llvm" "${LIBRARIES[@]}"
 }
 
 # A relative path to the loader, so that DIR may be moved.
@@ -92,7 +48,7 @@ SH
 main() {
   [ $# -eq 1 ] || die "usage: toolchain.sh DIR"
   [ "$(uname -m)-$(uname -s)" = x86_64-Linux ] || die "it is for Linux on x86_64"
-  local linkers dir mirror
+  local linkers dir
   linkers=$(rustc --print sysroot)/lib/rustlib/$HOST/bin
   [ -x "$linkers/wasm-component-ld" ] || die "no wasm-component-ld in $linkers"
   dir=$(mkdir -p "$1" && cd "$1" && pwd)
@@ -100,16 +56,7 @@ main() {
   flock 9 # two builds at once: the second waits, and finds the toolchain finished
 
   if [ ! -e "$dir/.done" ]; then
-    command -v apt-get > /dev/null || die "it needs apt-get"
-    [ -e "$KEYRING" ] || die "it needs Debian's archive keys ($KEYRING)"
-    mirror=$(find_mirror)
-    [ -n "$mirror" ] || die "no Debian mirror in apt's source lists; CAPSULE_DEBIAN_MIRROR names one"
-    rm -rf "$dir/apt" "$dir/root" && mkdir -p "$dir/root"
-    make_apt "$dir/apt" "$mirror"
-    fetch_packages "$dir/apt"
-    (cd "$dir/apt/deb" && sha256sum ./*.deb) > "$dir/packages.sha256"
-    for package in "$dir"/apt/deb/*.deb; do dpkg -x "$package" "$dir/root"; done
-    rm -rf "$dir/apt" "$dir/root/usr/share"
+    unpack_packages "$dir" packages
     write_compiler "$dir"
   fi
   # rustc looks for its linkers here. Anew each time: this machine's Rust may have been updated.
