@@ -159,9 +159,21 @@ pub struct Response {
     /// [`Request::continuation_id`] and only the messages that came after.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub continuation_id: Option<String>,
-    /// Token counts of this request.
-    #[serde(skip)]
+    /// Token counts of this request. `requests` and `cost_micros` are the transport's and not written.
+    #[serde(default, skip_serializing_if = "no_tokens")]
     pub usage: Usage,
+}
+
+fn no_tokens(usage: &Usage) -> bool {
+    let Usage {
+        input,
+        output,
+        cache_read,
+        cache_write,
+        reasoning,
+        ..
+    } = *usage;
+    [input, output, cache_read, cache_write, reasoning] == [0; 5]
 }
 
 /// The start of a content block.
@@ -196,6 +208,8 @@ pub enum BlockDelta {
     Input(String),
     /// A call's whole arguments; replaces the pieces.
     WholeInput(Value),
+    /// How many bytes of a call's arguments there are by now, where the pieces are not told.
+    InputBytes(u64),
 }
 
 /// What a decoder makes of a provider's stream. Blocks are numbered by their position in the answer.
@@ -240,6 +254,21 @@ pub trait DriverOut: Send {
 pub trait Driver: Send + Sync {
     /// One request, one answer. Dropping the future ends the request. No retry of its own: an error says whether to try again.
     async fn request(&self, request: &Request, out: &mut dyn DriverOut) -> Result<Response, Error>;
+
+    /// Where it asks, if at an address: tells conversations of different providers apart, and is tried by an online probe.
+    fn endpoint(&self) -> Option<http::Uri> {
+        None
+    }
+
+    /// What people may want to know of it: name and value. Shown by `capsule doctor`.
+    fn facts(&self) -> Vec<(String, String)> {
+        Vec::new()
+    }
+
+    /// Who pays for it.
+    fn billing(&self) -> Billing {
+        Billing::Unknown
+    }
 }
 
 /// Encodes requests for one provider.
@@ -348,7 +377,7 @@ pub struct DriverDescriptor {
     pub wire: Option<WireFormat>,
     /// Every code it may raise.
     pub codes: &'static [&'static Code],
-    /// Builds an instance. Does no I/O but reading files that its settings name.
+    /// Builds an instance. Does no I/O but reading files that its settings name, and loading a component that they name.
     pub build: fn(Settings, &Services) -> Result<BuiltDriver, Error>,
 }
 

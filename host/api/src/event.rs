@@ -3,6 +3,7 @@
 use std::{borrow::Borrow, fmt, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::ErrorKind;
@@ -65,21 +66,31 @@ pub enum Billing {
 }
 
 /// Token counts of a turn, as the provider reports them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+///
+/// Its serde form is that of one answer: the tokens alone, by the names that `usage` has in the JSON contract of drivers that are components.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Usage {
     /// Input tokens that were neither read from nor written to a cache.
+    #[serde(rename = "input_tokens")]
     pub input: u64,
-    /// Output tokens.
+    /// Output tokens, those of reasoning among them.
+    #[serde(rename = "output_tokens")]
     pub output: u64,
     /// Input tokens read from the provider's cache.
+    #[serde(rename = "cache_read_tokens")]
     pub cache_read: u64,
     /// Input tokens written to the provider's cache.
+    #[serde(rename = "cache_write_tokens")]
     pub cache_write: u64,
     /// Output tokens spent on reasoning, where told apart.
+    #[serde(rename = "reasoning_tokens")]
     pub reasoning: u64,
     /// Model requests that were answered.
+    #[serde(skip)]
     pub requests: u32,
     /// What it cost, in millionths of the currency of the price table; `None` where prices are not known. Never guessed.
+    #[serde(skip)]
     pub cost_micros: Option<u64>,
 }
 

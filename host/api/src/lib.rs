@@ -29,6 +29,7 @@
 
 mod caller;
 mod cancel;
+mod components;
 mod driver;
 mod error;
 mod event;
@@ -44,6 +45,10 @@ mod units;
 
 pub use caller::{Caller, NoAnswer, NobodyThere, Question};
 pub use cancel::{Cancel, CancelReason};
+pub use components::{
+    Component, ComponentCall, ComponentEnd, ComponentLimits, ComponentReply, ComponentSignal, ComponentSpec,
+    Components, Credential,
+};
 pub use driver::{
     BlockDelta, BlockStart, BuiltDriver, ContentBlock, Decoder, Driver, DriverDescriptor, DriverOut, Frame, Framing,
     Message, Playback, Recorded, Request, Response, StopReason, StreamItem, ToolDefinition, Wire, WireFormat,

@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use serde::{Deserialize, Deserializer};
 
-use crate::{Error, Recorder};
+use crate::{Components, Error, Recorder};
 
 /// Lent to [`crate::TransportDescriptor::build`] and [`crate::DriverDescriptor::build`]. Cheap to clone.
 #[derive(Clone)]
@@ -26,6 +26,8 @@ pub struct Services {
     pub http: Arc<dyn HttpClient>,
     /// Takes every exchange with a model, where a transport owns its loop and the run is recorded.
     pub recorder: Option<Arc<dyn Recorder>>,
+    /// Runs drivers that are components; `None` where the host has no sandbox.
+    pub components: Option<Arc<dyn Components>>,
 }
 
 impl Services {
@@ -36,6 +38,7 @@ impl Services {
             secrets,
             http,
             recorder: None,
+            components: None,
         }
     }
 
@@ -43,6 +46,13 @@ impl Services {
     #[must_use]
     pub fn recorded_by(mut self, recorder: Arc<dyn Recorder>) -> Self {
         self.recorder = Some(recorder);
+        self
+    }
+
+    /// The same with a sandbox for drivers that are components.
+    #[must_use]
+    pub fn with_components(mut self, components: Arc<dyn Components>) -> Self {
+        self.components = Some(components);
         self
     }
 }

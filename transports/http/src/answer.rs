@@ -156,12 +156,17 @@ impl<'a> LiveAnswer<'a> {
         self.events.emit(Event::Block { block, kind, text });
     }
 
-    /// The id of the answer's next call, and whether it was reported before.
+    /// The id of this call of the answer, and whether it was reported before: under its own id, else as the next one.
     fn call_for(&mut self, wanted: &str) -> (CallId, bool) {
-        let reported = self
-            .live
-            .iter()
-            .find_map(|(index, live)| matches!(live, Live::Call(..)).then_some(*index));
+        let mut calls = self.live.iter().filter_map(|(index, live)| match live {
+            Live::Call(call, _) => Some((*index, call)),
+            Live::Block(..) => None,
+        });
+        let next = calls.clone().next();
+        let reported = calls
+            .find(|(_, call)| call.as_str() == wanted)
+            .or(next)
+            .map(|(index, _)| index);
         match reported.and_then(|index| self.live.remove(&index)) {
             Some(Live::Call(call, _)) => (call, true),
             _ => (self.ids.take(wanted), false),
@@ -197,6 +202,13 @@ impl<'a> LiveAnswer<'a> {
                 self.events.emit(Event::CallProgress {
                     call: call.clone(),
                     input_bytes: *bytes,
+                });
+            }
+            (Some(Live::Call(call, bytes)), BlockDelta::InputBytes(total)) if total > *bytes => {
+                *bytes = total;
+                self.events.emit(Event::CallProgress {
+                    call: call.clone(),
+                    input_bytes: total,
                 });
             }
             _ => {}

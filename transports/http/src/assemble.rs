@@ -166,6 +166,7 @@ impl Assembler {
             }
             (Open::Call { pieces, .. }, BlockDelta::Input(piece)) => pieces.push_str(piece),
             (Open::Call { whole, .. }, BlockDelta::WholeInput(value)) => *whole = Some(value.clone()),
+            (Open::Call { .. }, BlockDelta::InputBytes(_)) => {}
             (_, delta) => return Err(bad_items(index, &format!("is not of the kind of {delta:?}"))),
         }
         Ok(())

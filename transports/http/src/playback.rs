@@ -1,8 +1,8 @@
 //! Answers requests from a recording, through the decoder that would have read the provider.
 
 use capsule_api::{
-    Driver, DriverDescriptor, DriverOut, Error, Playback, Recorded, Registry, Request, Response, Services, WireFormat,
-    async_trait, http,
+    Billing, Driver, DriverDescriptor, DriverOut, Error, Playback, Recorded, Registry, Request, Response, Services,
+    WireFormat, async_trait, http,
 };
 
 use crate::{
@@ -53,6 +53,10 @@ impl Driver for PlaybackDriver {
                 Err(Error::new(&codes::NO_WIRE, message))
             }
         }
+    }
+
+    fn billing(&self) -> Billing {
+        Billing::Free
     }
 }
 

@@ -10,8 +10,8 @@ use std::{
 };
 
 use capsule_api::{
-    BlockDelta, Bytes, Driver, DriverOut, Error, Recorder, Request, RequestShape, Response, Secrets, Services,
-    StreamItem, TapeEntry, TapedResponse, TapedStream, WireFormat, async_trait, serde_json,
+    Billing, BlockDelta, Bytes, Driver, DriverOut, Error, Recorder, Request, RequestShape, Response, Secrets, Services,
+    StreamItem, TapeEntry, TapedResponse, TapedStream, WireFormat, async_trait, http, serde_json,
 };
 
 use crate::wire_driver::Decoding;
@@ -106,9 +106,24 @@ pub(crate) struct TapedDriver {
 #[async_trait]
 impl Driver for TapedDriver {
     async fn request(&self, request: &Request, out: &mut dyn DriverOut) -> Result<Response, Error> {
-        let response = self.driver.request(request, out).await?;
+        let answered = self.driver.request(request, out).await;
+        // Whatever it quotes may be the key.
+        let response =
+            answered.map_err(|error| error.map_text(|text| self.services.secrets.redact(text).into_owned()))?;
         whole(&self.services, request, &response);
         Ok(response)
+    }
+
+    fn endpoint(&self) -> Option<http::Uri> {
+        self.driver.endpoint()
+    }
+
+    fn facts(&self) -> Vec<(String, String)> {
+        self.driver.facts()
+    }
+
+    fn billing(&self) -> Billing {
+        self.driver.billing()
     }
 }
 

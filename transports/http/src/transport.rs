@@ -3,8 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use capsule_api::{
-    Billing, BuiltDriver, Bytes, Capabilities, Conversation, ConversationSpec, Driver, DriverDescriptor, Error, Probe,
-    Registry, Request, Services, Settings, Transport, Wire, async_trait, http, serde_json, timeout,
+    BuiltDriver, Bytes, Capabilities, Conversation, ConversationSpec, Driver, DriverDescriptor, Error, Probe, Registry,
+    Request, Services, Settings, Transport, Wire, async_trait, http, serde_json, timeout,
 };
 
 use crate::{
@@ -28,6 +28,10 @@ struct HttpTransport {
     services: Services,
     /// The driver's wire, to try settings with before a request is made.
     wire: Option<Arc<dyn Wire>>,
+    /// Where the driver asks.
+    endpoint: Option<http::Uri>,
+    /// What the driver says of itself.
+    facts: Vec<(String, String)>,
 }
 
 /// Builds an instance.
@@ -39,7 +43,7 @@ pub(crate) fn build(settings: Settings, services: Services) -> Result<Box<dyn Tr
     let mut policy = own.retry.policy();
     let schema = (descriptor.settings_schema)();
     let built = (descriptor.build)(settings.only(&schema), &services)?;
-    let (driver, billing, wire): (Box<dyn Driver>, _, _) = match built {
+    let (driver, wire): (Box<dyn Driver>, _) = match built {
         BuiltDriver::Wire(wire) => {
             let wire: Arc<dyn Wire> = Arc::from(wire);
             let driver = WireDriver {
@@ -49,21 +53,22 @@ pub(crate) fn build(settings: Settings, services: Services) -> Result<Box<dyn Tr
                 services: services.clone(),
                 idle: own.idle_timeout.0,
             };
-            (Box::new(driver), wire.billing(), Some(wire))
+            (Box::new(driver), Some(wire))
         }
         BuiltDriver::Playback(playback) => {
             // A recorded failure is tried again as it was; there is nobody to be gentle with.
             policy.max_delay = Duration::ZERO;
             let services = services.clone();
-            (Box::new(PlaybackDriver { playback, services }), Billing::Free, None)
+            (Box::new(PlaybackDriver { playback, services }), None)
         }
         BuiltDriver::Driver(driver) => {
             let services = services.clone();
-            (Box::new(TapedDriver { driver, services }), Billing::Unknown, None)
+            (Box::new(TapedDriver { driver, services }), None)
         }
         _ => return Err(no_wire(descriptor)),
     };
-    let peer = peer_name(&own.driver, wire.as_deref());
+    let (endpoint, facts, billing) = (driver.endpoint(), driver.facts(), driver.billing());
+    let peer = peer_name(&own.driver, endpoint.as_ref());
     let shared = Shared {
         allowance: own.allowance()?,
         wall: own.wall_clock.map(|wall| wall.0),
@@ -81,12 +86,14 @@ pub(crate) fn build(settings: Settings, services: Services) -> Result<Box<dyn Tr
         shared: Arc::new(shared),
         services,
         wire,
+        endpoint,
+        facts,
     }))
 }
 
 /// Who answers, for people and for what is kept: the driver, and where it asks.
-fn peer_name(driver: &str, wire: Option<&dyn Wire>) -> String {
-    match wire.and_then(endpoint) {
+fn peer_name(driver: &str, endpoint: Option<&http::Uri>) -> String {
+    match endpoint {
         Some(uri) => format!(
             "{driver} at {}",
             uri.authority().map_or("", |authority| authority.as_str())
@@ -104,7 +111,7 @@ fn no_wire(descriptor: &DriverDescriptor) -> Error {
 }
 
 /// A request of nothing, to see what a wire makes of its settings.
-fn nothing(model: &str) -> Request {
+pub(crate) fn nothing(model: &str) -> Request {
     Request {
         model: model.to_owned(),
         max_tokens: 1,
@@ -116,15 +123,11 @@ fn nothing(model: &str) -> Request {
     }
 }
 
-fn endpoint(wire: &dyn Wire) -> Option<http::Uri> {
-    wire.encode(&nothing("none")).ok().map(|request| request.uri().clone())
-}
-
 impl HttpTransport {
     /// Any answer will do: it shows that the endpoint is there. No model request.
     async fn reach(&self, uri: http::Uri) -> Result<String, Error> {
         let request = http::Request::head(uri).body(Bytes::new());
-        let request = request.expect("a URI that a wire put into a request makes another request");
+        let request = request.expect("a URI that a driver asks at makes another request");
         let sent = self.services.http.send(request);
         match timeout(self.services.clock.as_ref(), PROBE, sent).await {
             Ok(answer) => Ok(format!("answers ({})", answer?.status())),
@@ -142,8 +145,9 @@ impl Transport for HttpTransport {
     async fn probe(&self, online: bool) -> Probe {
         let mut probe = Probe::usable();
         probe.facts.push(("driver".to_owned(), self.shared.peer.clone()));
-        if online && let Some(uri) = self.wire.as_ref().and_then(|wire| endpoint(wire.as_ref())) {
-            match self.reach(uri).await {
+        probe.facts.extend(self.facts.clone());
+        if online && let Some(uri) = &self.endpoint {
+            match self.reach(uri.clone()).await {
                 Ok(fact) => probe.facts.push(("endpoint".to_owned(), fact)),
                 Err(error) => probe.usable = Err(error),
             }

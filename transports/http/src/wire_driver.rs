@@ -3,8 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use capsule_api::{
-    Bytes, Clock, Decoder, Driver, DriverOut, Error, ErrorKind, Frame, Framing, HttpBody, Request, Response, Retry,
-    Services, StreamItem, Wire, WireFormat, async_trait, http, timeout,
+    Billing, Bytes, Clock, Decoder, Driver, DriverOut, Error, ErrorKind, Frame, Framing, HttpBody, Request, Response,
+    Retry, Services, StreamItem, Wire, WireFormat, async_trait, http, timeout,
 };
 
 use futures_util::FutureExt as _;
@@ -16,6 +16,7 @@ use crate::{
     progress::{Progress, silent},
     retry,
     taping::Taping,
+    transport::nothing,
 };
 
 /// The most of an error's body that is read.
@@ -47,6 +48,15 @@ impl Driver for WireDriver {
         }
         // A provider may quote what it was sent, and that may be the key.
         answered.map_err(|error| error.map_text(|text| self.services.secrets.redact(text).into_owned()))
+    }
+
+    fn endpoint(&self) -> Option<http::Uri> {
+        let request = self.wire.encode(&nothing("none")).ok()?;
+        Some(request.uri().clone())
+    }
+
+    fn billing(&self) -> Billing {
+        self.wire.billing()
     }
 }
 
