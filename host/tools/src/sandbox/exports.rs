@@ -18,6 +18,15 @@ const COMMAND: &str = "wasi:cli/run@0.2.0";
 /// The interface of scripts.
 const SCRIPT: &str = "murmur:capsule/run@0.1.0";
 
+/// What builders leave among the exports of a component: the function by which they made it ready before it was written to its file. Its
+/// author did not write it, and no host is meant to call it. By interface, name and the names of the parameters.
+const LEFT_BY_BUILDERS: [(Option<&str>, &str, &[&str]); 2] = [
+    // componentize-py
+    (Some("exports"), "init", &["app-name", "symbols", "stub-wasi"]),
+    // componentize-qjs, the QuickJS backend of jco
+    (None, "init", &["shim", "script", "entry-path", "disable-gc"]),
+];
+
 /// What a component is. The first that fits counts.
 pub(super) enum Kind {
     Tool,
@@ -76,6 +85,9 @@ fn functions(source: &ToolSource, component: &Component) -> Result<Vec<Exported>
     let engine = component.engine();
     let (mut found, mut refused) = (Vec::new(), Vec::new());
     let mut take = |interface: Option<&str>, name: &str, function: &ComponentFunc| {
+        if left_by_builder(interface, name, function) {
+            return;
+        }
         let parent = interface.and_then(|interface| component.get_export_index(None, interface));
         let index = component.get_export_index(parent.as_ref(), name);
         match (signature(name, function), index) {
@@ -107,6 +119,13 @@ fn functions(source: &ToolSource, component: &Component) -> Result<Vec<Exported>
     }
     let what = format!("these functions cannot be tools: {}", refused.join("; "));
     Err(source.error(&codes::FUNCTION, what))
+}
+
+fn left_by_builder(interface: Option<&str>, name: &str, function: &ComponentFunc) -> bool {
+    LEFT_BY_BUILDERS.iter().any(|(its_interface, its_name, parameters)| {
+        (*its_interface, *its_name) == (interface, name)
+            && function.params().map(|(name, _)| name).eq(parameters.iter().copied())
+    })
 }
 
 fn signature(name: &str, function: &ComponentFunc) -> Result<Signature, String> {

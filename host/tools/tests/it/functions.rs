@@ -101,6 +101,35 @@ async fn several_functions_are_tools_of_both_names() {
 }
 
 /// What goes in as JSON comes back as the same JSON, through the component's own types.
+/// A function `greet`, and beside it one called `init`, as the builder of JavaScript leaves it when its parameters are `parameters`.
+fn greets_beside_init(parameters: &str, flat: &str) -> Vec<u8> {
+    let wat = format!(
+        r#"(module {MEMORY}
+             (func (export "greet") (result i32) (i32.const 7))
+             (func (export "init") (param {flat}) (result i32) (i32.const 16)))"#
+    );
+    let world = format!("export greet: func() -> u32; export init: func({parameters}) -> result<_, string>;");
+    componentize(&world, &wat)
+}
+
+#[test]
+fn the_function_that_a_builder_left_is_no_tool_and_one_that_is_only_called_so_is() {
+    let names = |component: Vec<u8>| {
+        let turn = Capsule::with("hello", component).turn();
+        let tools = turn.toolbox.catalogue().tools.iter();
+        tools.map(|tool| tool.name.clone()).collect::<Vec<_>>()
+    };
+    let left = "shim: string, script: string, entry-path: option<string>, disable-gc: bool";
+    assert_eq!(
+        names(greets_beside_init(left, "i32 i32 i32 i32 i32 i32 i32 i32")),
+        ["hello"]
+    );
+    assert_eq!(
+        names(greets_beside_init("script: string", "i32 i32")),
+        ["hello_greet", "hello_init"]
+    );
+}
+
 #[tokio::test]
 async fn values_of_every_type_pass_through_a_component() {
     let types = "record point { x: u8, note: option<string> }
