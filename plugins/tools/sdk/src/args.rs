@@ -16,6 +16,15 @@ pub fn required_text<'a>(input: &'a Json, key: &str) -> Result<&'a str, Error> {
     }
 }
 
+/// The text at `key`, which may be empty.
+///
+/// # Errors
+///
+/// When it is absent, `null` or not a string.
+pub fn required_any_text<'a>(input: &'a Json, key: &str) -> Result<&'a str, Error> {
+    optional_text(input, key)?.ok_or_else(|| Error::new(format!("argument '{key}' is missing")))
+}
+
 /// The text at `key`; `None` when it is absent or `null`.
 ///
 /// # Errors
@@ -50,6 +59,21 @@ pub fn optional_u64(input: &Json, key: &str) -> Result<Option<u64>, Error> {
     })
 }
 
+/// Yes or no at `key`; `None` when it is absent or `null`.
+///
+/// # Errors
+///
+/// When it is there and neither `true` nor `false`.
+pub fn optional_bool(input: &Json, key: &str) -> Result<Option<bool>, Error> {
+    match input.get(key) {
+        None | Some(Json::Null) => Ok(None),
+        Some(Json::Bool(value)) => Ok(Some(*value)),
+        Some(other) => Err(Error::new(format!(
+            "argument '{key}' must be true or false, not {other}"
+        ))),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -66,6 +90,20 @@ mod tests {
         assert_eq!(message("absent"), "argument 'absent' is missing");
         assert_eq!(message("empty"), "argument 'empty' is empty");
         assert_eq!(message("number"), "argument 'number' must be a string, not 7");
+        assert_eq!(required_any_text(&input, "empty"), Ok(""));
+        let missing = Error::new("argument 'none' is missing");
+        assert_eq!(required_any_text(&input, "none"), Err(missing));
+    }
+
+    #[test]
+    fn yes_and_no_are_no_other_values() {
+        let input = json!({"yes": true, "none": null, "text": "true"});
+
+        assert_eq!(optional_bool(&input, "yes"), Ok(Some(true)));
+        assert_eq!(optional_bool(&input, "none"), Ok(None));
+        assert_eq!(optional_bool(&input, "absent"), Ok(None));
+        let refused = Error::new("argument 'text' must be true or false, not \"true\"");
+        assert_eq!(optional_bool(&input, "text"), Err(refused));
     }
 
     #[test]

@@ -59,6 +59,12 @@ impl Output {
         Self::text(value.to_string())
     }
 
+    /// The answer as the model reads it; for tests of a tool.
+    #[must_use]
+    pub fn data(&self) -> &str {
+        &self.data
+    }
+
     /// One line for a person who watches. The model does not see it.
     pub fn summary(mut self, line: impl Into<String>) -> Self {
         self.summary = Some(line.into());
