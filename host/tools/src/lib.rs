@@ -14,6 +14,7 @@
 mod alias;
 mod catalogue;
 pub mod codes;
+mod components;
 mod dispatch;
 #[doc(hidden)]
 pub mod fuzzing;
@@ -27,6 +28,7 @@ mod source;
 mod toolbox;
 mod values;
 
+pub use components::SandboxComponents;
 pub use dispatch::Bindings;
 pub use grants::{ClockGrant, Grants, Limits, Mode, NarrowedLimits, Narrowing, Preopen, RandomGrant, SecretGrant};
 pub use report::{Profile, ToolReport};

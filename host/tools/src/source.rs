@@ -20,6 +20,8 @@ pub enum FileKind {
     Skill,
     /// A component that is the capsule's program: no tool, and in no catalogue.
     Script,
+    /// A component that speaks to a provider: no tool, and in no catalogue.
+    Driver,
 }
 
 /// How a command gets its arguments.
@@ -87,11 +89,20 @@ impl ToolSource {
         }
     }
 
+    /// A component that speaks to a provider.
+    pub(crate) fn driver(component: impl Into<PathBuf>) -> Self {
+        Self {
+            kind: FileKind::Driver,
+            ..Self::new("driver", component)
+        }
+    }
+
     /// An error about this tool: names it and its file.
     pub(crate) fn error(&self, code: &'static Code, what: impl std::fmt::Display) -> Error {
         let file = self.component.display();
         let who = match self.kind {
             FileKind::Script => format!("the script ({file})"),
+            FileKind::Driver => format!("the driver's component ({file})"),
             _ => format!("tool `{}` ({file})", self.name),
         };
         Error::new(code, format!("{who}: {what}"))

@@ -25,7 +25,9 @@ pub(crate) struct Gateway {
     pub(crate) name: String,
     pub(crate) header: HeaderName,
     pub(crate) hosts: Vec<Pattern>,
-    value: HeaderValue,
+    /// Whether a guest may set the header itself; its own value then stays.
+    pub(crate) yields: bool,
+    pub(crate) value: HeaderValue,
 }
 
 impl fmt::Debug for Gateway {
@@ -77,6 +79,7 @@ impl SecretGrant {
                 name: self.name.clone(),
                 header,
                 hosts,
+                yields: false,
                 value,
             }),
             Ok(_) => Err(errors),

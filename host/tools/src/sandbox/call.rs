@@ -12,7 +12,7 @@ use wasmtime_wasi_http::WasiHttpCtx;
 
 use super::{
     Sandbox, fixed,
-    host::{Guest, ToolResult},
+    host::{Guest, Speech, ToolResult},
     http::Policy,
     limits::Limiter,
     program::Program,
@@ -29,9 +29,7 @@ const RESOURCES: usize = 1024;
 /// A component that was bound and can be called.
 pub(crate) struct ComponentTool {
     spec: ToolSpec,
-    program: Program,
-    equipment: Equipment,
-    sandbox: Arc<Sandbox>,
+    job: Job,
 }
 
 /// What a tool's calls are given.
@@ -44,12 +42,13 @@ pub(crate) struct Equipment {
 
 impl ComponentTool {
     pub(crate) fn new(spec: ToolSpec, program: Program, equipment: Equipment, sandbox: Arc<Sandbox>) -> Self {
-        Self {
-            spec,
+        let job = Job {
+            name: spec.name.clone(),
             program,
             equipment,
             sandbox,
-        }
+        };
+        Self { spec, job }
     }
 }
 
@@ -60,15 +59,23 @@ impl Tool for ComponentTool {
     }
 
     async fn execute(&self, arguments: Value, context: ToolContext) -> ToolReply {
-        let limits = self.equipment.grants.limits;
-        let record = Arc::new(CallRecord::new(Arc::clone(&self.sandbox.clock)));
-        let _over = CloseOnDrop(Arc::clone(&record));
-        let ended = self.supervise(arguments, context, &record).await;
+        let record = Arc::new(CallRecord::new(Arc::clone(&self.job.sandbox.clock)));
+        let limits = self.job.equipment.grants.limits;
+        let ended = self.job.clone().run(arguments, context, None, &record).await;
         reply::reply(&self.spec.name, ended, &record, &limits)
     }
 }
 
-impl ComponentTool {
+/// What a call runs, with what, and where.
+#[derive(Clone)]
+pub(super) struct Job {
+    pub(super) name: String,
+    pub(super) program: Program,
+    pub(super) equipment: Equipment,
+    pub(super) sandbox: Arc<Sandbox>,
+}
+
+impl Job {
     async fn place(&self, depth: u32) -> Result<OwnedSemaphorePermit, AcquireError> {
         match self.program.is_script() {
             true => self.sandbox.places.take_for_script().await,
@@ -76,8 +83,15 @@ impl ComponentTool {
         }
     }
 
-    /// Runs the guest until it returns, or until a cancel or the deadline ends it.
-    async fn supervise(&self, arguments: Value, context: ToolContext, record: &Arc<CallRecord>) -> Ended {
+    /// Runs the guest until it returns, or until a cancel or the deadline ends it. With `speech`, it speaks for the model.
+    pub(super) async fn run(
+        self,
+        arguments: Value,
+        context: ToolContext,
+        speech: Option<Speech>,
+        record: &Arc<CallRecord>,
+    ) -> Ended {
+        let _over = CloseOnDrop(Arc::clone(record));
         let cancel = context.cancel.clone();
         let place = tokio::select! {
             biased;
@@ -90,21 +104,20 @@ impl ComponentTool {
         };
         let (asks, asked) = registry::channel();
         let nested = registry::serve(asked, context.clone(), Arc::clone(record));
-        let guest = GuestCall {
-            name: self.spec.name.clone(),
-            program: self.program.clone(),
-            equipment: self.equipment.clone(),
-            sandbox: Arc::clone(&self.sandbox),
-            record: Arc::clone(record),
-            context,
-            asks,
-        };
-        let waiting = record.waiting();
-        let work = self.sandbox.runtime.run(Box::pin(guest.run(arguments, place)));
+        let sandbox = Arc::clone(&self.sandbox);
         let limit = match self.program.is_script() {
             true => Duration::MAX,
             false => self.equipment.grants.limits.deadline,
         };
+        let guest = GuestCall {
+            job: self,
+            record: Arc::clone(record),
+            context,
+            speech,
+            asks,
+        };
+        let waiting = record.waiting();
+        let work = sandbox.runtime.run(Box::pin(guest.run(arguments, place)));
         tokio::select! {
             biased;
             ended = work => match ended {
@@ -113,7 +126,7 @@ impl ComponentTool {
                 Err(_) => Ended::Cancelled(CancelReason::Shutdown),
             },
             reason = cancel.cancelled() => Ended::Cancelled(reason),
-            () = deadline(&*self.sandbox.clock, limit, waiting) => Ended::TimedOut,
+            () = deadline(&*sandbox.clock, limit, waiting) => Ended::TimedOut,
             never = nested => match never {},
         }
     }
@@ -161,12 +174,10 @@ impl Drop for CloseOnDrop {
 
 /// All that a running guest owns.
 struct GuestCall {
-    name: String,
-    program: Program,
-    equipment: Equipment,
-    sandbox: Arc<Sandbox>,
+    job: Job,
     record: Arc<CallRecord>,
     context: ToolContext,
+    speech: Option<Speech>,
     asks: Asks,
 }
 
@@ -174,8 +185,8 @@ impl GuestCall {
     /// Runs the guest in a fresh store. The place is given back after the store, so that the pool always has room for a permit.
     async fn run(self, arguments: Value, place: OwnedSemaphorePermit) -> wasmtime::Result<ToolResult> {
         let _place = place;
-        let _ticking = self.sandbox.ticker.start();
-        let program = self.program.clone();
+        let _ticking = self.job.sandbox.ticker.start();
+        let program = self.job.program.clone();
         let mut store = self.store(&arguments)?;
         let (record, limits) = (Arc::clone(&store.data().record), store.data().policy.grants.limits);
         let ended = program.run(&mut store, &arguments).await;
@@ -189,10 +200,16 @@ impl GuestCall {
     }
 
     fn store(self, arguments: &Value) -> wasmtime::Result<Store<Guest>> {
-        let limits = self.equipment.grants.limits;
+        let limits = self.job.equipment.grants.limits;
         let wasi = self.wasi(arguments)?;
         let mut table = ResourceTable::new();
         table.set_max_capacity(RESOURCES);
+        let Job {
+            program,
+            equipment,
+            sandbox,
+            ..
+        } = self.job;
         let record = self.record;
         let guest = Guest {
             wasi,
@@ -200,19 +217,21 @@ impl GuestCall {
             http: WasiHttpCtx::new(),
             policy: Policy {
                 record: Arc::clone(&record),
-                grants: Arc::clone(&self.equipment.grants),
-                net: Arc::clone(&self.sandbox.net),
-                clock: Arc::clone(&self.sandbox.clock),
+                grants: equipment.grants,
+                net: Arc::clone(&sandbox.net),
+                clock: Arc::clone(&sandbox.clock),
                 open: Arc::default(),
+                driver: self.speech.is_some(),
             },
             limiter: Limiter::new(Arc::clone(&record), &limits),
             record,
             context: self.context,
+            speech: self.speech,
             asks: self.asks,
-            config: self.equipment.config,
+            config: equipment.config,
             output_limit: limits.output,
         };
-        let mut store = Store::new(self.program.engine(), guest);
+        let mut store = Store::new(program.engine(), guest);
         store.limiter(|guest| &mut guest.limiter);
         store.set_epoch_deadline(1);
         store.epoch_deadline_async_yield_and_update(1);
@@ -221,7 +240,7 @@ impl GuestCall {
 
     /// What the guest has of WASI: the granted directories and variables, the arguments of a command, no sockets, no names.
     fn wasi(&self, arguments: &Value) -> wasmtime::Result<WasiCtx> {
-        let grants = &self.equipment.grants;
+        let grants = &self.job.equipment.grants;
         let mut wasi = WasiCtxBuilder::new();
         wasi.allow_tcp(false)
             .allow_udp(false)
@@ -229,14 +248,14 @@ impl GuestCall {
             .stdout(Stdout {
                 record: Arc::clone(&self.record),
                 limit: grants.limits.output,
-                keep: self.program.command().is_some(),
+                keep: self.job.program.command().is_some(),
             })
             .stderr(Stderr {
                 record: Arc::clone(&self.record),
             });
-        if let Some(command) = self.program.command() {
+        if let Some(command) = self.job.program.command() {
             wasi.stdin(MemoryInputPipe::new(command.stdin(arguments)));
-            wasi.arg(&self.name).args(&command.argv(arguments));
+            wasi.arg(&self.job.name).args(&command.argv(arguments));
         }
         for (name, value) in &grants.env {
             wasi.env(name, value.expose());

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
-use capsule_api::{BlockKind, NoAnswer, Progress, Question, RunEvent, ToolContext, ToolStatus};
+use capsule_api::{BlockKind, ComponentSignal, NoAnswer, Progress, Question, RunEvent, ToolContext, ToolStatus};
 use serde_json::Value;
 use wasmtime::component::ResourceTable;
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
@@ -36,6 +36,12 @@ pub(super) use bindings::{
     exports::murmur::tool::run::{Status, ToolInput, ToolResult},
 };
 
+/// Takes what a guest says for the model. Must not block.
+pub(super) type Speech = Arc<dyn Fn(ComponentSignal) + Send + Sync>;
+
+/// What a signal counts against the limit of output beside its text: about what it takes until it is heard.
+const SIGNAL: usize = 32;
+
 /// Why a call ended inside `request-input`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Unanswered(pub(super) NoAnswer);
@@ -61,6 +67,8 @@ pub(crate) struct Guest {
     pub(super) limiter: Limiter,
     pub(super) record: Arc<CallRecord>,
     pub(super) context: ToolContext,
+    /// Where it speaks for the model, if it is a driver.
+    pub(super) speech: Option<Speech>,
     pub(super) asks: Asks,
     pub(super) config: Arc<BTreeMap<String, String>>,
     /// The most text that a call may stream, or ask at once, in bytes.
@@ -89,6 +97,12 @@ impl WasiHttpView for Guest {
 impl Guest {
     /// Passes text on. Never fails: what is over the limit is dropped, with one warning.
     fn stream(&self, kind: BlockKind, text: String) {
+        if self.speech.is_some() {
+            return self.speak(match kind {
+                BlockKind::Thinking => ComponentSignal::Thinking(text),
+                _ => ComponentSignal::Text(text),
+            });
+        }
         let (before, after) = self.record.streamed(text.len());
         let call = self.context.call.clone();
         let event = if after <= self.output_limit {
@@ -103,6 +117,21 @@ impl Guest {
             return;
         };
         self.record.report(|| self.context.sink.record(event));
+    }
+
+    /// Speaks for the model, where it may. What is over the limit is dropped: the answer that is returned holds all of it.
+    fn speak(&self, signal: ComponentSignal) {
+        let Some(speech) = &self.speech else { return };
+        let words = match &signal {
+            ComponentSignal::Text(text) | ComponentSignal::Thinking(text) => text.len(),
+            ComponentSignal::CallStarted { id, name } => id.len() + name.len(),
+            ComponentSignal::CallBytes { id, .. } => id.len(),
+            _ => 0,
+        };
+        let (_, after) = self.record.streamed(words + SIGNAL);
+        if after <= self.output_limit {
+            self.record.report(|| speech(signal));
+        }
     }
 
     fn progress(&self, progress: Progress) {
@@ -126,9 +155,13 @@ impl stream::events::Host for Guest {
     }
 
     // These two speak for the model; a tool has nothing to say there.
-    fn tool_call_started(&mut self, _: String, _: String) {}
+    fn tool_call_started(&mut self, id: String, name: String) {
+        self.speak(ComponentSignal::CallStarted { id, name });
+    }
 
-    fn tool_call_input_bytes(&mut self, _: String, _: u64) {}
+    fn tool_call_input_bytes(&mut self, id: String, bytes: u64) {
+        self.speak(ComponentSignal::CallBytes { id, bytes });
+    }
 }
 
 impl text::chunks::Host for Guest {

@@ -1,8 +1,8 @@
 //! The policy of `wasi:http`: only what a grant covers, to an address that was checked, with bodies of bounded size.
 //!
 //! `wasi:http` follows no redirect: the next request is the guest's own, and is held against the same grants. Each request has a connection
-//! of its own, to the address that was checked for it. Of the guest's time-outs those for connecting and for the first byte hold; the one
-//! between bytes does not, and the call's deadline is around all of them.
+//! of its own, to the address that was checked for it. The guest's own time-outs hold, for connecting, for the first byte and between bytes;
+//! the call's deadline is around all of them.
 
 use std::sync::{
     Arc,
@@ -17,7 +17,7 @@ use hyper::client::conn::http1;
 use wasmtime_wasi_http::{Error, RequestOptions, Result, WasiBody, WasiHttpHooks, io::TokioIo};
 
 use super::{
-    http_body::{Bounded, Direction, Driver, Held},
+    http_body::{Bounded, Direction, Driver, Held, Steady},
     record::CallRecord,
 };
 use crate::grants::{Checked, network::Target};
@@ -39,6 +39,8 @@ pub(super) struct Policy {
     pub(super) net: Arc<NetClient>,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) open: Arc<AtomicUsize>,
+    /// Whether the guest is a driver: it has its endpoint, and nothing would grant it more.
+    pub(super) driver: bool,
 }
 
 impl WasiHttpHooks for Policy {
@@ -57,9 +59,11 @@ impl Policy {
         // Only the origin is told: path and query may hold a secret.
         let what = format!("an HTTP request to {target}");
         if !self.grants.network.iter().any(|grant| grant.admits(&target)) {
-            self.record.deny(format!(
-                "{what} was denied: no grant covers it; `capabilities.network.allow: [{target}]` would"
-            ));
+            let why = match self.driver {
+                true => "a driver may reach the host of its endpoint alone".to_owned(),
+                false => format!("no grant covers it; `capabilities.network.allow: [{target}]` would"),
+            };
+            self.record.deny(format!("{what} was denied: {why}"));
             return Err(Error::HttpRequestDenied);
         }
         if request.method() == Method::CONNECT {
@@ -68,7 +72,7 @@ impl Policy {
             return Err(Error::HttpRequestMethodInvalid);
         }
         for gateway in self.grants.secrets.iter().filter(|gateway| gateway.serves(&target)) {
-            if request.headers().contains_key(&gateway.header) {
+            if !gateway.yields && request.headers().contains_key(&gateway.header) {
                 self.record.deny(format!(
                     "{what} was denied: it sets the header `{}`, which the host sets with the secret {}; leave it out",
                     gateway.header, gateway.name
@@ -77,7 +81,9 @@ impl Policy {
             }
         }
         for gateway in self.grants.secrets.iter().filter(|gateway| gateway.serves(&target)) {
-            request.headers_mut().insert(gateway.header.clone(), gateway.value());
+            if !request.headers().contains_key(&gateway.header) {
+                request.headers_mut().insert(gateway.header.clone(), gateway.value());
+            }
         }
         Ok(request)
     }
@@ -90,6 +96,11 @@ impl Policy {
             clock: Arc::clone(&self.clock),
             open: Arc::clone(&self.open),
             limit: self.grants.limits.http_body,
+            plain: match self.driver {
+                true => PlainHttp::ThisMachine,
+                // A grant of `http://…` was asked of a person.
+                false => PlainHttp::Anywhere,
+            },
         }
     }
 }
@@ -102,6 +113,7 @@ struct Exchange {
     clock: Arc<dyn Clock>,
     open: Arc<AtomicUsize>,
     limit: u64,
+    plain: PlainHttp,
 }
 
 /// A place among the requests that a call may have open.
@@ -150,18 +162,22 @@ impl Exchange {
             None => sending.await,
         };
         let response = response.map_err(|cause| sent_too_much(&record, limit).unwrap_or_else(|| cause.into()))?;
+        let (patience, clock) = (self.options.between_bytes_timeout, self.clock);
         let response = response.map(|body| {
             let body = Bounded::new(body, limit, Direction::Response, record);
             // The connection, and the place, are there as long as the body.
-            Held::new(body, (driver, open)).boxed_unsync()
+            let body = Held::new(body, (driver, open));
+            match patience {
+                Some(limit) => Steady::new(body, limit, clock).boxed_unsync(),
+                None => body.boxed_unsync(),
+            }
         });
         Ok((response, Box::new(std::future::ready(Ok(())))))
     }
 
     async fn connect(&self, uri: &Uri) -> Result<Box<dyn capsule_net::Stream>> {
         use capsule_net::codes;
-        // A grant of `http://…` was asked of a person.
-        let connected = self.net.connect(uri, PlainHttp::Anywhere).await;
+        let connected = self.net.connect(uri, self.plain).await;
         connected.map_err(|error| {
             let origin = Target::of(uri).map(|target| target.to_string()).unwrap_or_default();
             match error.code {

@@ -4,9 +4,12 @@ use std::{
     pin::Pin,
     sync::Arc,
     task::{Context, Poll, ready},
+    time::Duration,
 };
 
 use bytes::Bytes;
+use capsule_api::Clock;
+use futures_util::{FutureExt as _, future::BoxFuture};
 use hyper::body::{Body, Frame, SizeHint};
 use tokio::task::JoinHandle;
 use wasmtime_wasi_http::Error;
@@ -70,6 +73,55 @@ where
                 })))
             }
         }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+/// A body that ends with an error once nothing of it came for as long as its reader will wait.
+pub(super) struct Steady<B> {
+    body: B,
+    limit: Duration,
+    clock: Arc<dyn Clock>,
+    silence: Option<BoxFuture<'static, ()>>,
+}
+
+impl<B> Steady<B> {
+    /// `limit` counts from when the reader begins to wait: what it does between two reads is no silence of the server.
+    pub(super) fn new(body: B, limit: Duration, clock: Arc<dyn Clock>) -> Self {
+        Self {
+            body,
+            limit,
+            clock,
+            silence: None,
+        }
+    }
+}
+
+impl<B> Body for Steady<B>
+where
+    B: Body<Error = Error> + Unpin,
+{
+    type Data = B::Data;
+    type Error = Error;
+
+    fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<B::Data>, Error>>> {
+        if let Poll::Ready(frame) = Pin::new(&mut self.body).poll_frame(context) {
+            self.silence = None;
+            return Poll::Ready(frame);
+        }
+        let (clock, limit) = (Arc::clone(&self.clock), self.limit);
+        let silence = self
+            .silence
+            .get_or_insert_with(|| async move { clock.sleep(limit).await }.boxed());
+        ready!(silence.as_mut().poll(context));
+        Poll::Ready(Some(Err(Error::ConnectionReadTimeout)))
     }
 
     fn is_end_stream(&self) -> bool {

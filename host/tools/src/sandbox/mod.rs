@@ -3,6 +3,7 @@
 mod cache;
 mod call;
 mod config;
+mod driver;
 mod engine;
 mod exports;
 mod fixed;
@@ -21,6 +22,7 @@ mod runtime;
 mod stdio;
 
 pub(crate) use call::{ComponentTool, Equipment};
+pub(crate) use driver::DriverComponent;
 pub(crate) use prepare::{Made, Prepared, prepare_all};
 
 use std::{sync::Arc, time::Duration};

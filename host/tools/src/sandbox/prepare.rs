@@ -48,7 +48,7 @@ pub(crate) struct Prepared {
     pub(crate) schema: InputSchema,
     pub(crate) equipment: Equipment,
     /// Interfaces that the component imports.
-    imports: Vec<String>,
+    pub(crate) imports: Vec<String>,
     pub(crate) made: Made,
 }
 
@@ -161,11 +161,16 @@ fn prepare(
         pre,
     };
     let kind = exports::kind(source, &component)?;
-    let wanted = source.kind == FileKind::Script;
-    if wanted != matches!(kind, Exports::Script(_)) {
-        let what = match wanted {
-            true => "it does not export `murmur:capsule/run@0.1.0`, as a script does",
-            false => "it is a script: it runs as a whole capsule, named by the manifest's `script`, and not as a tool",
+    let fits = match source.kind {
+        FileKind::Script => matches!(kind, Exports::Script(_)),
+        FileKind::Driver => matches!(kind, Exports::Tool),
+        _ => !matches!(kind, Exports::Script(_)),
+    };
+    if !fits {
+        let what = match source.kind {
+            FileKind::Script => "it does not export `murmur:capsule/run@0.1.0`, as a script does",
+            FileKind::Driver => "it does not export `murmur:tool/run@0.1.0`, as a driver does",
+            _ => "it is a script: it runs as a whole capsule, named by the manifest's `script`, and not as a tool",
         };
         return Err(source.error(&codes::EXPORT, what));
     }

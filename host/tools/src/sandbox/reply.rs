@@ -68,7 +68,7 @@ fn early(name: &str, status: ToolStatus, what: &str, record: &CallRecord) -> Too
     ToolReply::new(status, text)
 }
 
-fn stopped(cause: &wasmtime::Error, record: &CallRecord) -> (ToolStatus, String) {
+pub(super) fn stopped(cause: &wasmtime::Error, record: &CallRecord) -> (ToolStatus, String) {
     if let Some(Unanswered(why)) = cause.downcast_ref() {
         let status = match why {
             NoAnswer::Cancelled => ToolStatus::Cancelled,
@@ -144,7 +144,7 @@ fn returned(name: &str, result: ToolResult, record: &CallRecord, limits: &Limits
 }
 
 /// The first entries of the metadata that fit the output limit together.
-fn bounded(metadata: Vec<(String, String)>, limit: u64) -> Vec<(String, String)> {
+pub(super) fn bounded(metadata: Vec<(String, String)>, limit: u64) -> Vec<(String, String)> {
     let mut left = limit;
     let fits = |(key, value): &(String, String)| {
         let rest = left.checked_sub((key.len() + value.len()) as u64);

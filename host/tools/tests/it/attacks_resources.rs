@@ -244,3 +244,23 @@ async fn w_01_a_server_that_never_answers_holds_a_call_until_its_deadline() {
     turn.cancel.cancel(CancelReason::Caller);
     assert_eq!(call.await.unwrap().status, ToolStatus::Cancelled);
 }
+
+#[tokio::test]
+async fn w_01_an_answer_that_stops_half_way_is_given_up_when_the_guest_says() {
+    let server = Server::answering("HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nhello").await;
+    let authority = server.authority();
+    let patient = Fetch {
+        patience: Some(1_000_000_000),
+        ..Fetch::http(&authority)
+    };
+    let capsule = granted(patient.build(), &[&server.origin()]);
+    let call = tokio::spawn(capsule.turn().call("fetch", json!({})));
+    // Connected; what sleeps from now on is the call's own deadline and the guest's patience.
+    while server.heads().is_empty() {
+        tokio::task::yield_now().await;
+    }
+    capsule.clock.sleepers(2).await;
+    capsule.clock.advance(Duration::from_secs(1));
+    let cut = capsule_api::ToolReply::new(ToolStatus::Failed, "tool 'fetch' failed: cut");
+    assert_eq!(call.await.unwrap(), cut);
+}

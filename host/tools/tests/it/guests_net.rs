@@ -9,6 +9,8 @@ pub(crate) struct Fetch<'a> {
     pub(crate) header: Option<(&'a str, &'a str)>,
     /// Pieces of 4 KiB in its body.
     pub(crate) pieces: u32,
+    /// How long it waits between two pieces of the answer, in nanoseconds.
+    pub(crate) patience: Option<u64>,
 }
 
 impl<'a> Fetch<'a> {
@@ -18,6 +20,7 @@ impl<'a> Fetch<'a> {
             authority,
             header: None,
             pieces: 0,
+            patience: None,
         }
     }
 
@@ -35,11 +38,19 @@ impl<'a> Fetch<'a> {
         let data = format!("{}{name}{value}", self.authority);
         let (asks, sends_body) = (self.asks(), self.sends_body());
         let (refused, failed) = (report(776), report(792));
+        let options = match self.patience {
+            None => "(call $handle (local.get $request) (i32.const 0) (i32.const 0) (i32.const 768))".to_owned(),
+            Some(patience) => format!(
+                "(local.set $at (call $options))
+                 (drop (call $between (local.get $at) (i32.const 1) (i64.const {patience})))
+                 (call $handle (local.get $request) (i32.const 1) (local.get $at) (i32.const 768))"
+            ),
+        };
         let body = format!(
             "(local $fields i32) (local $request i32) (local $body i32) (local $out i32) (local $left i32)
              (local $future i32) (local $in i32) (local $at i32) (local $len i32)
              {asks}
-             (call $handle (local.get $request) (i32.const 0) (i32.const 0) (i32.const 768))
+             {options}
              (if (i32.load8_u (i32.const 768)) (then {refused} (return (call $ret (i32.const 1) (i32.const 200) (i32.const 2)))))
              (local.set $future (i32.load (i32.const 776)))
              {sends_body}
@@ -129,6 +140,9 @@ const READS: &str = "
 
 const TYPES: &str = r#"
   (import "wasi:http/types@0.2.3" "[constructor]fields" (func $fields (result i32)))
+  (import "wasi:http/types@0.2.3" "[constructor]request-options" (func $options (result i32)))
+  (import "wasi:http/types@0.2.3" "[method]request-options.set-between-bytes-timeout"
+    (func $between (param i32 i32 i64) (result i32)))
   (import "wasi:http/types@0.2.3" "[method]fields.append" (func $append (param i32 i32 i32 i32 i32 i32)))
   (import "wasi:http/types@0.2.3" "[constructor]outgoing-request" (func $request (param i32) (result i32)))
   (import "wasi:http/types@0.2.3" "[method]outgoing-request.body" (func $body (param i32 i32)))

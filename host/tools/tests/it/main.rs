@@ -9,6 +9,7 @@ mod cache;
 mod calls;
 mod commands;
 mod concurrency;
+mod drivers;
 mod functions;
 mod gateway;
 mod grants;
