@@ -190,6 +190,11 @@ fn on_memory() -> Vec<Attack> {
             guest("(call $ret (i32.const 0) (i32.const 64) (i32.const 1073741824))"),
             Trapped,
         ),
+        attack(
+            "bytes that swell as values",
+            Capsule::with("x", crate::functions::bytes(50_000_000)),
+            Trapped,
+        ),
         plain("text that is not UTF-8", guests::bad_utf8(), Trapped),
         plain("a trap in a stream", stops, Trapped),
         attack("a fork bomb", bomb, Failed),

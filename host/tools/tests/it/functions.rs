@@ -183,6 +183,35 @@ fn one_schema_cannot_be_that_of_several_functions() {
     assert_eq!(capsule.refusals(), [("tool-schema", message.to_owned())]);
 }
 
+/// Returns so many bytes as a list of them.
+pub(crate) fn bytes(count: u32) -> Vec<u8> {
+    let wat = format!(
+        r#"(module {MEMORY}
+             (func (export "bytes") (result i32)
+               (drop (memory.grow (i32.const 1000)))
+               (i32.store (i32.const 16) (i32.const 65536))
+               (i32.store (i32.const 20) (i32.const {count}))
+               (i32.const 16)))"#
+    );
+    componentize("export bytes: func() -> list<u8>;", &wat)
+}
+
+#[tokio::test]
+async fn w_04_a_list_of_bytes_is_cut_like_a_text_and_one_that_would_swell_in_the_host_is_refused() {
+    let (status, text) = Capsule::with("bytes", bytes(3_000_000)).turn().ask("bytes").await;
+    assert_eq!(status, ToolStatus::Passed);
+    assert!(
+        text.ends_with("[cut: the first 1048576 of 4000000 bytes; `limits.output` is 1MiB]"),
+        "{}",
+        &text[text.len() - 200..]
+    );
+    // As values each byte takes many: what a call may hold of them is bounded before any is made.
+    let swells = Capsule::with("bytes", bytes(50_000_000)).turn().ask("bytes").await;
+    let text = "tool 'bytes' was stopped: too much data is being copied between the host and the guest: \
+        fuel allocated for hostcalls has been exhausted";
+    assert_eq!(swells, said(ToolStatus::Trapped, text));
+}
+
 #[test]
 fn resources_are_refused_with_the_reason() {
     let world = "export db: interface { resource connection { query: func() -> string; } open: func() -> connection; }";
