@@ -10,6 +10,7 @@ fn it_conforms() {
     let streams: Vec<(_, &[u8])> = vec![
         ("answer", include_bytes!("../tests/streams/answer.sse")),
         ("call", include_bytes!("../tests/streams/call.sse")),
+        ("refusal", include_bytes!("../tests/streams/refusal.sse")),
         ("thinking", include_bytes!("../tests/streams/thinking.sse")),
     ];
     assert_driver_conforms(&DriverFixture {

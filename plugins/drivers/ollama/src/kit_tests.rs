@@ -7,6 +7,9 @@ fn it_conforms() {
         descriptor: Registry::<DriverDescriptor>::linked().unwrap().get("ollama").unwrap(),
         settings: Map::new(),
         key: None,
-        streams: vec![("call", include_bytes!("../tests/streams/call.jsonl"))],
+        streams: vec![
+            ("answer", include_bytes!("../tests/streams/answer.jsonl")),
+            ("call", include_bytes!("../tests/streams/call.jsonl")),
+        ],
     });
 }

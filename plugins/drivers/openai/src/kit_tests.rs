@@ -17,12 +17,20 @@ fn fixture(name: &str, streams: Vec<(&'static str, &'static [u8])>) -> DriverFix
 
 #[test]
 fn chat_completions_conform() {
-    let call = include_bytes!("../tests/streams/chat-call.sse");
-    assert_driver_conforms(&fixture("openai", vec![("call", call)]));
+    let streams: Vec<(_, &[u8])> = vec![
+        ("call", include_bytes!("../tests/streams/chat-call.sse")),
+        ("details", include_bytes!("../tests/streams/chat-details.sse")),
+        ("refusal", include_bytes!("../tests/streams/chat-refusal.sse")),
+    ];
+    assert_driver_conforms(&fixture("openai", streams));
 }
 
 #[test]
 fn responses_conform() {
-    let call = include_bytes!("../tests/streams/responses-call.sse");
-    assert_driver_conforms(&fixture("openai-responses", vec![("call", call)]));
+    let streams: Vec<(_, &[u8])> = vec![
+        ("answer", include_bytes!("../tests/streams/responses-answer.sse")),
+        ("call", include_bytes!("../tests/streams/responses-call.sse")),
+        ("refusal", include_bytes!("../tests/streams/responses-refusal.sse")),
+    ];
+    assert_driver_conforms(&fixture("openai-responses", streams));
 }

@@ -7,6 +7,7 @@ use capsule_api::{
     serde_json::{self, Value},
 };
 
+use super::details::Details;
 use crate::{
     calls::{Calls, Piece},
     codes, refusal,
@@ -30,6 +31,7 @@ struct Chat {
     /// The block of text or reasoning that goes on.
     open: Option<(Kind, u32)>,
     calls: Calls,
+    details: Details,
     usage: Usage,
     refused: bool,
     stop: Option<StopReason>,
@@ -89,6 +91,13 @@ impl Decoder for Chat {
         }
         self.close(out);
         self.calls.end(out);
+        // The text of the reasoning was shown as it came. This is what goes back in its place.
+        if let Some(details) = self.details.end() {
+            let (index, redacted) = (self.next, Some(details));
+            self.next += 1;
+            let block = BlockStart::Thinking { redacted };
+            out.extend([StreamItem::Started { index, block }, StreamItem::Ended { index }]);
+        }
         out.push(StreamItem::Stopped(match stop {
             StopReason::EndTurn if self.refused => StopReason::Refusal,
             // Calls win over a reason that says the turn is over.
@@ -105,6 +114,7 @@ impl Chat {
         let reasoning = [&delta["reasoning_content"], &delta["reasoning"]];
         let reasoning = reasoning.into_iter().map(text_of).find(|text| !text.is_empty());
         self.text(Kind::Thinking, reasoning.unwrap_or_default(), out);
+        self.details.take(&delta["reasoning_details"])?;
         self.text(Kind::Text, text_of(&delta["content"]), out);
         let refusal = text_of(&delta["refusal"]);
         self.refused |= !refusal.is_empty();

@@ -132,3 +132,37 @@ fn text_in_parts_whole_messages_and_arguments_as_an_object_are_read() {
     assert!(items.contains(&delta(1, BlockDelta::Input("{\"n\":1}".to_owned()))));
     assert_eq!(items.last(), Some(&StreamItem::Stopped(StopReason::ToolCall)));
 }
+
+#[test]
+fn h_09_sealed_reasoning_is_shown_as_it_comes_and_kept_whole() {
+    let piece = |text: &str, details: Value| chunk(&json!({"reasoning": text, "reasoning_details": [details]}), None);
+    let items = decoded([
+        piece("Let", json!({"type": "reasoning.text", "text": "Let", "index": 0})).as_str(),
+        piece(" me.", json!({"type": "reasoning.text", "text": " me.", "index": 0})).as_str(),
+        chunk(&json!({"content": "Hi."}), None).as_str(),
+        chunk(
+            &json!({"reasoning_details": [{"type": "reasoning.text", "signature": "seal", "index": 0}]}),
+            Some("stop"),
+        )
+        .as_str(),
+        "[DONE]",
+    ]);
+    let whole = json!([{"type": "reasoning.text", "text": "Let me.", "index": 0, "signature": "seal"}]);
+    let redacted = Some(whole.to_string());
+    let started = |index, block| StreamItem::Started { index, block };
+    assert_eq!(
+        items.unwrap(),
+        [
+            started(0, BlockStart::Thinking { redacted: None }),
+            text(0, "Let"),
+            text(0, " me."),
+            StreamItem::Ended { index: 0 },
+            started(1, BlockStart::Text),
+            text(1, "Hi."),
+            StreamItem::Ended { index: 1 },
+            started(2, BlockStart::Thinking { redacted }),
+            StreamItem::Ended { index: 2 },
+            StreamItem::Stopped(StopReason::EndTurn),
+        ]
+    );
+}

@@ -3,7 +3,7 @@
 use capsule_api::{
     Bytes, ContentBlock, Error, Message, Request, ToolDefinition, Wire,
     http::{self, HeaderValue, Uri},
-    serde_json::{Map, Value, json},
+    serde_json::{self, Map, Value, json},
 };
 
 use crate::{
@@ -104,20 +104,40 @@ fn assistant(content: &[ContentBlock]) -> Option<Value> {
     }
     let said = if said.is_empty() { Value::Null } else { json!(said) };
     let mut message = json!({"role": "assistant", "content": said});
-    if calls.is_empty() {
-        return Some(message);
+    // Sealed reasoning goes back as it came, and in place of its text.
+    match details(content) {
+        Some(details) => message["reasoning_details"] = details,
+        // Endpoints that reason in the open want it back as long as the calls go on, and refuse or drop it otherwise.
+        None if !calls.is_empty() => {
+            let thoughts = thoughts(content);
+            if !thoughts.is_empty() {
+                message["reasoning_content"] = json!(thoughts);
+            }
+        }
+        None => {}
     }
-    // Endpoints that reason in the open want it back as long as the calls go on, and refuse or drop it otherwise.
+    if !calls.is_empty() {
+        message["tool_calls"] = Value::Array(calls);
+    }
+    Some(message)
+}
+
+fn details(content: &[ContentBlock]) -> Option<Value> {
+    content.iter().find_map(|block| match block {
+        ContentBlock::Thinking {
+            redacted: Some(details),
+            ..
+        } => serde_json::from_str(details).ok().filter(Value::is_array),
+        _ => None,
+    })
+}
+
+fn thoughts(content: &[ContentBlock]) -> String {
     let thoughts = content.iter().filter_map(|block| match block {
         ContentBlock::Thinking { text, .. } => Some(text.as_str()),
         _ => None,
     });
-    let thoughts: String = thoughts.collect();
-    if !thoughts.is_empty() {
-        message["reasoning_content"] = json!(thoughts);
-    }
-    message["tool_calls"] = Value::Array(calls);
-    Some(message)
+    thoughts.collect()
 }
 
 /// The text of blocks. Many compatible endpoints take a text only, not parts.

@@ -92,6 +92,24 @@ fn calls_and_results_are_paired_and_what_cannot_be_sent_is_left_out() {
 }
 
 #[test]
+fn h_09_reasoning_with_a_seal_goes_back_as_it_came_in_place_of_its_text() {
+    let details = json!([{"type": "reasoning.text", "text": "Hm.", "signature": "seal", "index": 0}]);
+    let thinking = |text: &str, redacted: Option<String>| ContentBlock::Thinking {
+        text: text.to_owned(),
+        signature: None,
+        redacted,
+    };
+    let content = vec![
+        thinking("Hm.", None),
+        ContentBlock::text("So."),
+        thinking("", Some(details.to_string())),
+    ];
+    let body = encoded(vec![Message::Assistant { content }], json!({}), OutputLimit::MaxTokens);
+    let expected = json!({"role": "assistant", "content": "So.", "reasoning_details": details});
+    assert_eq!(body["messages"][1], expected);
+}
+
+#[test]
 fn the_key_is_in_a_header_that_does_not_show_it() {
     let mut key = HeaderValue::from_static("Bearer sk-dummy");
     key.set_sensitive(true);

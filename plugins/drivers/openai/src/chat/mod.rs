@@ -1,6 +1,7 @@
 //! Chat Completions.
 
 mod decode;
+mod details;
 mod encode;
 
 pub(crate) use decode::decoder;
