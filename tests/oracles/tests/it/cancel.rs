@@ -1,44 +1,25 @@
 //! Cancelled and dropped turns leave nothing.
 
-use std::{fs, time::Duration};
-
-use capsule_api::{Event, Input, Outcome};
-use capsule_fakes::{Position, Reply, Script};
+use capsule_api::{Event, Health, Input, Outcome};
+use capsule_fakes::{Reply, Script};
 use capsule_transport_kit::Entry;
 use serde_json::json;
 
-use crate::support::{Scene, Under, alone, claude, names_in};
+use crate::{
+    cli::{Cli, of_each_cli},
+    support::Under,
+    watch::processes,
+};
 
-/// Processes that this test's directory shows up in: the CLIs it started.
-pub(crate) fn processes(scene: &Scene) -> Vec<String> {
-    let place = scene.dir.path().display().to_string();
-    let mut found = Vec::new();
-    for id in names_in("/proc".as_ref())
-        .into_iter()
-        .filter(|name| name.parse::<u32>().is_ok())
-    {
-        let read = |what: &str| {
-            String::from_utf8_lossy(&fs::read(format!("/proc/{id}/{what}")).unwrap_or_default()).into_owned()
-        };
-        if read("cmdline").contains(&place) || read("environ").contains(&place) {
-            found.push(id);
-        }
-    }
-    found
-}
+of_each_cli!(
+    p_11_a_cancel_in_the_middle_of_a_tool_call_ends_both,
+    a_cancel_in_the_middle_of_text_ends_the_turn_and_a_kept_context_goes_on,
+    a_dropped_turn_leaves_no_process_and_says_so,
+);
 
-pub(crate) fn descriptors() -> usize {
-    names_in("/proc/self/fd".as_ref()).len()
-}
-
-#[tokio::test]
-async fn p_11_a_cancel_in_the_middle_of_a_tool_call_ends_both() {
-    let Some(cli) = claude() else { return };
-    let scene = Scene::with(
-        &cli,
-        Script::new().then(Reply::new().call("call-1", "sleep", json!({}))),
-    )
-    .await;
+async fn p_11_a_cancel_in_the_middle_of_a_tool_call_ends_both(cli: &Cli) {
+    let script = Script::new().then(Reply::new().call("call-1", "sleep", json!({})));
+    let Some(scene) = cli.scene(script).await else { return };
     let mut talk = scene.open(scene.spec()).await;
     let (under, io) = Under::new();
     let stop = async {
@@ -47,115 +28,42 @@ async fn p_11_a_cancel_in_the_middle_of_a_tool_call_ends_both() {
     };
     let (outcome, ()) = tokio::join!(talk.0.turn(Input::text("Sleep."), io), stop);
     assert_eq!(outcome.unwrap(), Outcome::Cancelled);
-    assert_eq!((under.tools.live(), processes(&scene)), (0, Vec::<String>::new()));
+    assert_eq!((under.tools.live(), processes(&scene)), (0, vec![]));
     talk.close().await;
 }
 
-#[tokio::test]
-async fn a_cancel_in_the_middle_of_text_ends_the_turn_and_a_kept_context_goes_on() {
-    let Some(cli) = claude() else { return };
-    let stalled = Reply::text(["half ", "an answer"]).stall(Position::Events(4));
-    let scene = Scene::with(&cli, Script::new().then(stalled).then(Reply::text("Here again."))).await;
+async fn a_cancel_in_the_middle_of_text_ends_the_turn_and_a_kept_context_goes_on(cli: &Cli) {
+    let stalled = Reply::text(["half ", "an answer"]).stall(cli.first_piece());
+    let script = Script::new().then(stalled).then(Reply::text("Here again."));
+    let Some(scene) = cli.scene(script).await else { return };
     let mut talk = scene.open(scene.kept(None)).await;
     let (under, io) = Under::new();
     let stop = async {
-        under
-            .log
-            .wait_for(|entry| matches!(entry, Entry::Model(Event::Delta { .. })))
-            .await;
+        let delta = |entry: &Entry| matches!(entry, Entry::Model(Event::Delta { .. }));
+        under.log.wait_for(delta).await;
         under.cancel();
     };
     let (outcome, ()) = tokio::join!(talk.0.turn(Input::text("Write."), io), stop);
     assert_eq!(outcome.unwrap(), Outcome::Cancelled);
-    assert_eq!(processes(&scene), Vec::<String>::new());
+    assert_eq!(processes(&scene), Vec::<u32>::new());
     assert_eq!(talk.turn("And now?").await.answer(), "Here again.");
     talk.close().await;
 }
 
-#[tokio::test]
-async fn a_dropped_turn_leaves_no_process_and_says_so() {
-    let Some(cli) = claude() else { return };
-    let scene = Scene::with(
-        &cli,
-        Script::new().then(Reply::new().call("call-1", "sleep", json!({}))),
-    )
-    .await;
+async fn a_dropped_turn_leaves_no_process_and_says_so(cli: &Cli) {
+    let script = Script::new().then(Reply::new().call("call-1", "sleep", json!({})));
+    let Some(scene) = cli.scene(script).await else { return };
     let mut talk = scene.open(scene.kept(None)).await;
     let (under, io) = Under::new();
     tokio::select! {
         outcome = talk.0.turn(Input::text("Sleep."), io) => panic!("{outcome:?}"),
         () = under.tools.live_calls(1) => {}
     }
-    assert_eq!(talk.0.health(), capsule_api::Health::Reopen);
+    assert_eq!(talk.0.health(), Health::Reopen);
     // The call is dropped with the turn; the processes are killed at once, and their end is waited for here.
     under.tools.live_calls(0).await;
     while !processes(&scene).is_empty() {
         tokio::task::yield_now().await;
     }
     talk.close().await;
-}
-
-/// A small generator, so that a failing run can be repeated: `CAPSULE_TEST_SEED`.
-pub(crate) struct Random(pub(crate) u64);
-
-impl Random {
-    pub(crate) fn below(&mut self, end: u64) -> u64 {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % end
-    }
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn p_11_fifty_cancels_at_random_moments_leave_no_process_descriptor_or_file() {
-    let Some(cli) = claude() else { return };
-    if !alone("cancel::p_11_fifty_cancels_at_random_moments_leave_no_process_descriptor_or_file") {
-        return;
-    }
-    let seed = std::env::var("CAPSULE_TEST_SEED")
-        .ok()
-        .and_then(|seed| seed.parse().ok())
-        .unwrap_or(1);
-    let mut random = Random(seed);
-    let script = Script::new()
-        .then(Reply::text(["a ", "b ", "c"]).call("call-1", "echo", json!({"text": "a"})))
-        .then(Reply::text("d").call("call-2", "sleep", json!({})))
-        .forever();
-    let scene = Scene::with(&cli, script).await;
-    // The first turn starts the threads and caches that stay.
-    let mut before = None;
-    for n in 0..50 {
-        let moment = Duration::from_millis(random.below(900));
-        let mut talk = scene.open(scene.spec()).await;
-        let (under, io) = Under::new();
-        let stop = async {
-            // The moment is the stimulus here, not a wait for something.
-            tokio::time::sleep(moment).await;
-            under.cancel();
-        };
-        let (outcome, ()) = tokio::join!(talk.0.turn(Input::text("Go."), io), stop);
-        assert_eq!(
-            outcome.unwrap(),
-            Outcome::Cancelled,
-            "seed {seed}, cancel {n} after {moment:?}"
-        );
-        assert_eq!(
-            (under.tools.live(), processes(&scene)),
-            (0, Vec::new()),
-            "seed {seed}, cancel {n} after {moment:?}"
-        );
-        talk.close().await;
-        assert_eq!(names_in(&scene.run_dir()), Vec::<String>::new());
-        if n == 0 {
-            before = Some(descriptors());
-        }
-    }
-    scene.provider.shutdown().await;
-    assert!(
-        descriptors() <= before.unwrap(),
-        "{} descriptors, {before:?} before",
-        descriptors()
-    );
 }

@@ -1,141 +1,219 @@
 //! Failures of the provider, as the CLI passes them on.
 
-use capsule_api::{ErrorKind, Event, Retry};
+use capsule_api::{ErrorKind, Event, Outcome, Retry};
 use capsule_fakes::{Answer, Close, Fault, Position, Reply, Script, Step};
 
-use crate::support::{Scene, Told, claude};
+use crate::{
+    cli::{CLAUDE, CODEX, Cli, of_each_cli},
+    support::{Scene, Told},
+};
 
-async fn failing(step: impl Into<Step>) -> Option<(Scene, Told)> {
-    let cli = claude()?;
+of_each_cli!(
+    a_refused_key_ends_the_run_at_the_first_sign,
+    a_forbidden_model_is_a_refused_credential,
+    an_unknown_model_is_told_apart,
+    p_01_a_refused_request_is_no_answer_whatever_the_cli_calls_it,
+    p_01_failing_providers_are_errors_after_the_clis_own_tries,
+    p_02_a_provider_that_comes_back_is_a_completed_run,
+    a_dropped_connection_is_the_networks,
+    a_stream_that_is_cut_each_time_is_the_networks,
+    a_stream_that_is_cut_once_is_taken_back_and_asked_again,
+    an_answer_that_is_cut_by_its_limit_is_truncated,
+);
+
+/// A run whose every request gets this; `None` where the CLI is not installed.
+async fn failing(cli: &Cli, step: impl Into<Step>) -> Option<(Scene, Told)> {
     let script = Script::new().then(step).repeat_last().allow_non_streaming();
-    let scene = Scene::with(&cli, script).await;
+    let scene = cli.scene(script).await?;
     let told = scene.ask("Hello?").await;
     Some((scene, told))
 }
 
-fn row(told: &Told) -> (&'static str, ErrorKind, Retry) {
+fn assert_row(told: &Told, code: &str, kind: ErrorKind, retry: Retry) {
     let error = told.error();
-    (error.code, error.kind, error.retry)
+    assert_eq!((error.code, error.kind, error.retry), (code, kind, retry));
 }
 
-#[tokio::test]
-async fn a_refused_key_ends_the_run_at_the_first_sign() {
-    let Some((scene, told)) = failing(Answer::error(401, "invalid x-api-key")).await else {
+async fn a_refused_key_ends_the_run_at_the_first_sign(cli: &Cli) {
+    let Some((scene, told)) = failing(cli, Answer::error(401, "invalid key")).await else {
         return;
     };
-    assert_eq!(row(&told), ("claude-auth", ErrorKind::Auth, Retry::Never));
+    assert_row(&told, &cli.code("auth"), ErrorKind::Auth, Retry::Never);
     assert_eq!(scene.provider.requests().len(), 1, "no further try with the same key");
 }
 
-#[tokio::test]
-async fn a_forbidden_model_is_a_refused_credential() {
-    let Some((_, told)) = failing(Answer::error(403, "no permission")).await else {
+async fn a_forbidden_model_is_a_refused_credential(cli: &Cli) {
+    let Some((_, told)) = failing(cli, Answer::error(403, "no permission")).await else {
         return;
     };
-    assert_eq!(row(&told), ("claude-auth", ErrorKind::Auth, Retry::Never));
+    assert_row(&told, &cli.code("auth"), ErrorKind::Auth, Retry::Never);
 }
 
-#[tokio::test]
-async fn p_01_an_overloaded_provider_is_an_error_after_the_clis_own_tries() {
-    let Some((_, told)) = failing(Answer::error(529, "Overloaded")).await else {
+async fn an_unknown_model_is_told_apart(cli: &Cli) {
+    let Some((_, told)) = failing(cli, Answer::error(404, "model: no-such-model")).await else {
         return;
     };
-    assert_eq!(row(&told), ("claude-overloaded", ErrorKind::Overloaded, Retry::Later));
-    assert!(
-        told.error().context.contains(&("status", "529".into())),
-        "{:?}",
-        told.error().context
-    );
-    let retrying = told.log.events().into_iter().filter(|event| {
+    assert_row(&told, &cli.code("model"), ErrorKind::BadRequest, Retry::Never);
+}
+
+async fn p_01_a_refused_request_is_no_answer_whatever_the_cli_calls_it(cli: &Cli) {
+    let Some((_, told)) = failing(cli, Answer::error(400, "bad request on purpose")).await else {
+        return;
+    };
+    assert_row(&told, &cli.code("bad-request"), ErrorKind::BadRequest, Retry::Never);
+    let message = &told.error().message;
+    assert!(message.contains("bad request on purpose"), "{message}");
+    assert_eq!(told.log.fold().texts(), Vec::<&str>::new());
+}
+
+async fn p_01_failing_providers_are_errors_after_the_clis_own_tries(cli: &Cli) {
+    let rows = [
+        (429, "rate-limited", ErrorKind::RateLimited),
+        (500, "overloaded", ErrorKind::Overloaded),
+        (503, "overloaded", ErrorKind::Overloaded),
+        (529, "overloaded", ErrorKind::Overloaded),
+    ];
+    let runs = rows.map(|(status, code, kind)| async move {
+        let Some((scene, told)) = failing(cli, Answer::error(status, "not now")).await else {
+            return;
+        };
+        assert_row(&told, &cli.code(code), kind, Retry::Later);
+        let retrying = told.log.events().into_iter();
+        let retrying = retrying.filter(|event| matches!(event, Event::Retrying { cause, .. } if *cause == kind));
+        // Without a `retry-after`, codex gives up at once.
+        let told_of = if status == 429 && cli.name == CODEX.name { 0 } else { 1 };
+        let tries = scene.provider.requests().len();
+        assert_eq!(retrying.count(), tries - 1, "{status}: its tries are told");
+        assert!((told_of..=3).contains(&(tries - 1)), "{status}: {tries} tries");
+    });
+    futures_util::future::join_all(runs).await;
+}
+
+async fn p_02_a_provider_that_comes_back_is_a_completed_run(cli: &Cli) {
+    let script = Script::new()
+        .then(Answer::error(529, "Overloaded"))
+        .then(Reply::text("Back again."));
+    let Some(scene) = cli.scene(script).await else { return };
+    let told = scene.ask("Hello?").await;
+    assert_eq!(told.answer(), "Back again.");
+    let events = told.log.events();
+    let started = events
+        .iter()
+        .filter(|event| matches!(event, Event::RequestStarted { .. }));
+    assert_eq!(started.collect::<Vec<_>>(), [&Event::RequestStarted { n: 1 }]);
+    let retrying = |event: &Event| {
         matches!(
             event,
             Event::Retrying {
+                attempt: 1,
                 cause: ErrorKind::Overloaded,
                 ..
             }
         )
-    });
-    assert!(retrying.count() > 0, "its tries are told");
+    };
+    assert!(events.iter().any(retrying), "{events:#?}");
 }
 
-#[tokio::test]
-async fn p_01_a_refused_request_is_no_answer_although_the_cli_says_success() {
-    let Some((_, told)) = failing(Answer::error(400, "bad request on purpose")).await else {
+async fn a_dropped_connection_is_the_networks(cli: &Cli) {
+    let Some((_, told)) = failing(cli, Fault::CloseBeforeHeaders(Close::Reset)).await else {
         return;
     };
-    assert_eq!(row(&told), ("claude-bad-request", ErrorKind::BadRequest, Retry::Never));
-    assert_eq!(told.log.fold().texts(), Vec::<&str>::new());
+    assert_row(&told, &cli.code("network"), ErrorKind::Network, Retry::Later);
+}
+
+async fn a_stream_that_is_cut_each_time_is_the_networks(cli: &Cli) {
+    let cut = Reply::text(["this answer ", "is going to be cut"]).cut(cli.first_piece(), Close::Reset);
+    let Some((_, told)) = failing(cli, cut).await else {
+        return;
+    };
+    assert_row(&told, &cli.code("network"), ErrorKind::Network, Retry::Later);
+}
+
+async fn a_stream_that_is_cut_once_is_taken_back_and_asked_again(cli: &Cli) {
+    for position in [Position::Events(3), cli.first_piece(), Position::Content] {
+        let cut = Reply::text(["this answer ", "is going to be cut"]).cut(position, Close::Reset);
+        let script = Script::new().then(cut).then(Reply::text("Whole."));
+        let Some(scene) = cli.scene(script.allow_non_streaming()).await else {
+            return;
+        };
+        let told = scene.ask("Hello?").await;
+        assert_eq!(
+            (told.answer(), told.log.fold().texts()),
+            ("Whole.", vec!["Whole."]),
+            "cut at {position:?}: {:#?}",
+            told.log.events()
+        );
+    }
+}
+
+async fn an_answer_that_is_cut_by_its_limit_is_truncated(cli: &Cli) {
+    let script = Script::new().then(Reply::text("half an ans").stop("max_tokens"));
+    let Some(scene) = cli.scene(script).await else { return };
+    let mut spec = scene.spec();
+    spec.limits.output_tokens = 4321;
+    let told = scene.ask_as(spec, "Write.").await;
+    let partial = "half an ans".to_owned();
+    assert_eq!(told.outcome.as_ref().unwrap(), &Outcome::Truncated { partial });
+    if cli.name == CLAUDE.name {
+        // The other has no way to pass the limit on.
+        assert_eq!(scene.request(0)["max_tokens"], 4321);
+    }
 }
 
 #[tokio::test]
-async fn an_account_without_credit_is_told_apart() {
+async fn claude_an_account_without_credit_is_told_apart() {
     let answer = Answer::error(400, "Your credit balance is too low to access the Anthropic API.");
-    let Some((_, told)) = failing(answer).await else { return };
-    assert_eq!(row(&told), ("claude-quota", ErrorKind::Quota, Retry::Never));
-}
-
-#[tokio::test]
-async fn an_unknown_model_is_told_apart() {
-    let Some((_, told)) = failing(Answer::error(404, "model: no-such-model")).await else {
+    let Some((_, told)) = failing(&CLAUDE, answer).await else {
         return;
     };
-    assert_eq!(row(&told), ("claude-model", ErrorKind::BadRequest, Retry::Never));
+    assert_row(&told, "claude-quota", ErrorKind::Quota, Retry::Never);
 }
 
 #[tokio::test]
-async fn a_prompt_that_is_too_long_is_told_apart() {
+async fn claude_a_prompt_that_is_too_long_is_told_apart() {
     let answer = Answer::error(400, "prompt is too long: 250000 tokens > 200000 maximum");
-    let Some((_, told)) = failing(answer).await else { return };
-    assert_eq!(row(&told), ("claude-context", ErrorKind::ContextOverflow, Retry::Never));
-}
-
-#[tokio::test]
-async fn a_dropped_connection_is_the_networks() {
-    let Some((_, told)) = failing(Fault::CloseBeforeHeaders(Close::Reset)).await else {
+    let Some((_, told)) = failing(&CLAUDE, answer).await else {
         return;
     };
-    assert_eq!(row(&told), ("claude-network", ErrorKind::Network, Retry::Later));
+    assert_row(&told, "claude-context", ErrorKind::ContextOverflow, Retry::Never);
 }
 
 #[tokio::test]
-async fn a_stream_that_is_cut_each_time_is_the_networks() {
-    let cut = Reply::text(["this answer ", "is going to be cut"]).cut(Position::Events(4), Close::Reset);
-    let Some((_, told)) = failing(cut).await else { return };
-    assert_eq!(row(&told), ("claude-network", ErrorKind::Network, Retry::Later));
+async fn claude_a_refusal_is_an_outcome_of_its_own() {
+    let script = Script::new().then(Reply::text("I can't.").stop("refusal"));
+    let Some(scene) = CLAUDE.scene(script).await else {
+        return;
+    };
+    let told = scene.ask("Do harm.").await;
+    let text = "I can't.".to_owned();
+    assert_eq!(told.outcome.as_ref().unwrap(), &Outcome::Refused { text });
 }
 
 #[tokio::test]
-async fn a_stream_that_is_cut_once_is_taken_back_and_asked_again() {
-    let Some(cli) = claude() else { return };
-    let cut = Reply::text(["this answer ", "is going to be cut"]).cut(Position::Events(3), Close::Reset);
-    let script = Script::new()
-        .then(cut)
-        .then(Reply::text("Whole."))
-        .allow_non_streaming();
-    let scene = Scene::with(&cli, script).await;
-    let told = scene.ask("Hello?").await;
-    assert_eq!(
-        (told.answer(), told.log.fold().texts()),
-        ("Whole.", vec!["Whole."]),
-        "{:#?}",
-        told.log.events()
-    );
+async fn codex_the_part_of_the_last_try_stays() {
+    let cut = Reply::text(["this answer ", "is going to be cut"]).cut(Position::Content, Close::Reset);
+    let Some((_, told)) = failing(&CODEX, cut).await else {
+        return;
+    };
+    assert_eq!(told.error().code, "codex-network");
+    assert_eq!(told.log.fold().texts(), ["this answer is going to be cut"]);
 }
 
 #[tokio::test]
-async fn p_02_a_provider_that_comes_back_is_a_completed_run() {
-    let Some(cli) = claude() else { return };
-    let script = Script::new()
-        .then(Answer::error(529, "Overloaded"))
-        .then(Reply::text("Back again."));
-    let scene = Scene::with(&cli, script).await;
-    let told = scene.ask("Hello?").await;
-    assert_eq!(told.answer(), "Back again.");
-    let started: Vec<_> = told
-        .log
-        .events()
-        .into_iter()
-        .filter(|event| matches!(event, Event::RequestStarted { .. }))
-        .collect();
-    assert_eq!(started, [Event::RequestStarted { n: 1 }]);
+async fn codex_a_filtered_answer_is_a_refusal_and_is_not_tried_again() {
+    let script = Script::new().then(Reply::text("I can").stop("content_filter"));
+    let Some(scene) = CODEX.scene(script).await else { return };
+    let told = scene.ask("Do harm.").await;
+    let text = "I can".to_owned();
+    assert_eq!(told.outcome.as_ref().unwrap(), &Outcome::Refused { text });
+    assert_eq!(scene.provider.requests().len(), 1);
+}
+
+#[tokio::test]
+async fn codex_an_answer_without_text_is_told() {
+    // The CLI says nothing of a refusal that the model writes instead of a text.
+    let script = Script::new().then(Reply::text("I can't.").stop("refusal"));
+    let Some(scene) = CODEX.scene(script).await else { return };
+    let told = scene.ask("Do harm.").await;
+    assert_eq!((told.answer(), told.warnings()), ("", vec!["codex-empty-answer"]));
 }

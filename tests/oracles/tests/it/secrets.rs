@@ -1,151 +1,178 @@
 //! Key and token are in the environment of the one child, and nowhere else.
 
-use std::{collections::BTreeSet, fs, path::Path};
+use std::time::SystemTime;
 
-use capsule_api::{Event, Input};
-use capsule_fakes::{Reply, Script};
+use capsule_api::{Billing, ConversationSpec, Event, Input, Outcome};
+use capsule_fakes::{Answer, Reply, Script};
 use capsule_transport_kit::Entry;
 use serde_json::json;
 
-use crate::support::{KEY, Scene, Under, claude};
+use crate::{
+    cli::{Cli, of_each_cli},
+    support::{KEY, Scene, Under},
+    watch::{Seen, cli_of, descendants, files, others_can_read, written_elsewhere},
+};
 
-/// The processes below this one, with their arguments and environments.
-pub(crate) fn descendants() -> Vec<(u32, String, String)> {
-    let mut found = vec![std::process::id()];
-    let mut at = 0;
-    while at < found.len() {
-        for task in fs::read_dir(format!("/proc/{}/task", found[at]))
-            .into_iter()
-            .flatten()
-            .flatten()
-        {
-            let children = fs::read_to_string(task.path().join("children")).unwrap_or_default();
-            found.extend(children.split_whitespace().map(|id| id.parse::<u32>().unwrap()));
-        }
-        at += 1;
+of_each_cli!(
+    p_08_a_run_that_completes_shows_no_secret_and_leaves_none,
+    p_08_a_run_that_is_cancelled_shows_no_secret_and_leaves_none,
+    p_08_a_run_that_fails_shows_no_secret_and_leaves_none,
+    the_first_event_says_how_the_run_is_billed,
+);
+
+/// How a run ends.
+#[derive(Clone, Copy, PartialEq)]
+enum End {
+    Completed,
+    Cancelled,
+    Failed,
+}
+
+async fn p_08_a_run_that_completes_shows_no_secret_and_leaves_none(cli: &Cli) {
+    for kept in [false, true] {
+        shows_and_leaves_nothing(cli, End::Completed, kept).await;
     }
-    let read = |id: u32, what: &str| {
-        String::from_utf8_lossy(&fs::read(format!("/proc/{id}/{what}")).unwrap_or_default()).replace('\0', "\n")
+}
+
+async fn p_08_a_run_that_is_cancelled_shows_no_secret_and_leaves_none(cli: &Cli) {
+    for kept in [false, true] {
+        shows_and_leaves_nothing(cli, End::Cancelled, kept).await;
+    }
+}
+
+async fn p_08_a_run_that_fails_shows_no_secret_and_leaves_none(cli: &Cli) {
+    for kept in [false, true] {
+        shows_and_leaves_nothing(cli, End::Failed, kept).await;
+    }
+}
+
+/// What nobody may see, unlike anything else on the machine.
+struct Hidden {
+    key: String,
+    prompt: String,
+    system_prompt: String,
+}
+
+impl Hidden {
+    fn new() -> Self {
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
+        let mark = format!("{:020}", now.as_nanos());
+        // Its last twenty characters are unlike anything else too: CLIs write down the ends of keys.
+        let end: String = mark.chars().rev().collect();
+        Self {
+            key: format!("sk-ant-dummy-{end}"),
+            prompt: format!("THE-PROMPT-{mark}"),
+            system_prompt: format!("THE-SYSTEM-PROMPT-{mark}"),
+        }
+    }
+
+    fn key_end(&self) -> &str {
+        &self.key[self.key.len() - 20..]
+    }
+
+    fn prompts(&self) -> [&str; 2] {
+        [&self.prompt, &self.system_prompt]
+    }
+}
+
+async fn shows_and_leaves_nothing(cli: &Cli, end: End, kept: bool) {
+    let start = SystemTime::now();
+    let hidden = Hidden::new();
+    let held = Reply::text(["first ", "second"])
+        .call("call-1", "echo", json!({"text": "hello"}))
+        .stall(cli.first_piece());
+    let script = match end {
+        End::Failed => Script::new().then(held).then(Answer::error(400, "no")).repeat_last(),
+        _ => Script::new().then(held).then(Reply::text("Done.")),
     };
-    found[1..]
-        .iter()
-        .map(|id| (*id, read(*id, "cmdline"), read(*id, "environ")))
-        .collect()
-}
-
-pub(crate) fn files(dir: &Path, found: &mut Vec<(String, Vec<u8>)>) {
-    for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
-        match entry.file_type().unwrap() {
-            kind if kind.is_dir() => files(&entry.path(), found),
-            kind if kind.is_file() => found.push((
-                entry.path().display().to_string(),
-                fs::read(entry.path()).unwrap_or_default(),
-            )),
-            _ => {}
-        }
-    }
-}
-
-#[tokio::test]
-async fn p_08_no_argument_of_any_process_and_no_file_holds_a_secret() {
-    let Some(cli) = claude() else { return };
-    let script = Script::new().then(Reply::new().call("call-1", "sleep", json!({})));
-    let scene = Scene::with(&cli, script).await;
-    let mut talk = scene.open(scene.kept(None)).await;
+    let Some(scene) = cli.set(script, json!({"api_key": hidden.key})).await else {
+        return;
+    };
+    let spec = if kept { scene.kept(None) } else { scene.spec() };
+    let spec = ConversationSpec {
+        system_prompt: hidden.system_prompt.clone(),
+        ..spec
+    };
+    let mut talk = scene.open(spec).await;
     let (under, io) = Under::new();
-
-    let turn = talk.0.turn(Input::text("THE-PROMPT: sleep."), io);
+    let turn = talk.0.turn(Input::text(&hidden.prompt), io);
     let look = async {
-        under.tools.live_calls(1).await;
-        let seen = descendants();
-        let mut on_disk = Vec::new();
-        files(scene.dir.path(), &mut on_disk);
-        under.cancel();
-        (seen, on_disk)
+        let delta = |entry: &Entry| matches!(entry, Entry::Model(Event::Delta { .. }));
+        under.log.wait_for(delta).await;
+        let token = assert_nothing_shows(&scene, &hidden);
+        match end {
+            End::Cancelled => under.cancel(),
+            _ => scene.provider.gate().open(),
+        }
+        token
     };
-    let (_, (seen, on_disk)) = tokio::join!(turn, look);
+    let (outcome, token) = tokio::join!(turn, look);
+    match (end, &outcome) {
+        (End::Completed, Ok(Outcome::Completed { .. })) | (End::Cancelled, Ok(Outcome::Cancelled)) => {}
+        (End::Failed, Err(error)) => assert_eq!(error.code, cli.code("bad-request")),
+        (_, other) => panic!("{other:?}"),
+    }
     talk.close().await;
+    for event in under.log.entries() {
+        let shown = format!("{event:?}");
+        assert!(!shown.contains(hidden.key_end()) && !shown.contains(&token), "{shown}");
+    }
+    assert_nothing_is_left(&scene, &hidden, &token, start);
+}
 
-    let child = seen
-        .iter()
-        .find(|(_, _, environ)| environ.contains("CAPSULE_MCP_TOKEN="))
-        .expect("the CLI runs");
-    let token = child
-        .2
-        .lines()
-        .find_map(|line| line.strip_prefix("CAPSULE_MCP_TOKEN="))
-        .unwrap();
-    assert!(token.len() >= 32 && child.2.contains(KEY));
-    for (id, args, _) in &seen {
-        for secret in [KEY, token, "THE-PROMPT"] {
+/// What the machine shows while a run goes on. Gives the bridge's token.
+fn assert_nothing_shows(scene: &Scene, hidden: &Hidden) -> String {
+    let child = cli_of(scene);
+    let token = child.variable("CAPSULE_MCP_TOKEN").unwrap().to_owned();
+    assert!(token.len() >= 32 && child.environ.contains(&hidden.key));
+    for Seen { id, args, .. } in descendants() {
+        for secret in [hidden.key_end(), &token, &hidden.prompt, &hidden.system_prompt] {
             assert!(!args.contains(secret), "the arguments of {id} hold {secret}: {args}");
         }
     }
-    for (path, content) in &on_disk {
-        let content = String::from_utf8_lossy(content);
-        assert!(!content.contains(KEY) && !content.contains(token), "{path}");
+    for file in files(scene.dir.path()) {
+        let path = file.path.display();
+        assert!(!file.holds(hidden.key_end()) && !file.holds(&token), "{path}");
+        if hidden.prompts().iter().any(|prompt| file.holds(prompt)) {
+            assert!(!others_can_read(&file.path, scene.dir.path()), "{path}");
+        }
     }
-    for event in under.log.entries() {
-        let shown = format!("{event:?}");
-        assert!(!shown.contains(KEY) && !shown.contains(token), "{shown}");
+    token
+}
+
+/// What is left after it: nothing, but the prompts where the context is kept.
+fn assert_nothing_is_left(scene: &Scene, hidden: &Hidden, token: &str, start: SystemTime) {
+    let state = scene.dir.path().join("state");
+    for file in files(scene.dir.path()) {
+        let path = file.path.display();
+        assert!(!file.holds(hidden.key_end()) && !file.holds(token), "{path}");
+        let is_record = file.path.starts_with(&state);
+        assert!(
+            is_record || !hidden.prompts().iter().any(|prompt| file.holds(prompt)),
+            "{path}"
+        );
+        assert!(!is_record || !others_can_read(&file.path, scene.dir.path()), "{path}");
+    }
+    for file in written_elsewhere(start) {
+        if file.path.starts_with(scene.dir.path()) {
+            continue;
+        }
+        for secret in [hidden.key_end(), token, &hidden.prompt, &hidden.system_prompt] {
+            assert!(!file.holds(secret), "{} holds {secret}", file.path.display());
+        }
     }
 }
 
-#[tokio::test]
-async fn p_12_the_environment_is_the_allow_list() {
-    let Some(cli) = claude() else { return };
-    let script = Script::new().then(Reply::new().call("call-1", "sleep", json!({})));
-    let scene = Scene::with(&cli, script).await;
-    let mut talk = scene.open(scene.spec()).await;
-    let (under, io) = Under::new();
-    let turn = talk.0.turn(Input::text("Sleep."), io);
-    let look = async {
-        under.tools.live_calls(1).await;
-        let all = descendants();
-        under.cancel();
-        all
+async fn the_first_event_says_how_the_run_is_billed(cli: &Cli) {
+    let Some(scene) = cli.scene(Script::new().then(Reply::text("Hello."))).await else {
+        return;
     };
-    let (_, seen) = tokio::join!(turn, look);
-    talk.close().await;
-    let place = scene.dir.path().display().to_string();
-    let (_, _, environ) = seen
-        .into_iter()
-        .find(|(_, _, environ)| environ.contains(&place))
-        .expect("the CLI runs");
-    let names: BTreeSet<_> = environ
-        .lines()
-        .filter_map(|line| line.split_once('='))
-        .map(|(name, _)| name.to_owned())
-        .collect();
-    let wanted = [
-        "ANTHROPIC_API_KEY",
-        "ANTHROPIC_BASE_URL",
-        "CAPSULE_MCP_TOKEN",
-        "CLAUDE_CODE_DISABLE_ATTACHMENTS",
-        "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC",
-        "CLAUDE_CODE_MAX_OUTPUT_TOKENS",
-        "CLAUDE_CODE_MAX_RETRIES",
-        "CLAUDE_CONFIG_DIR",
-        "DISABLE_AUTOUPDATER",
-        "HOME",
-        "NO_PROXY",
-        "PATH",
-        "TMPDIR",
-        "XDG_CACHE_HOME",
-    ];
-    assert_eq!(names, wanted.map(str::to_owned).into());
-}
-
-#[tokio::test]
-async fn the_first_event_says_how_the_run_is_billed() {
-    let Some(cli) = claude() else { return };
-    let scene = Scene::with(&cli, Script::new().then(Reply::text("Hello."))).await;
     let told = scene.ask("Hi.").await;
     let first = told.log.entries().into_iter().next().unwrap();
     let started = Event::Started {
-        model: Some(crate::support::MODEL.into()),
-        peer: Some("claude 2.1.332".into()),
-        billing: capsule_api::Billing::ApiKey,
+        model: Some(cli.model.into()),
+        peer: Some(format!("{} {}", cli.name, cli.version)),
+        billing: Billing::ApiKey,
         resumed: false,
     };
     assert_eq!(first, Entry::Model(started));

@@ -7,14 +7,14 @@ use std::{
 };
 
 use capsule_api::{
-    Cancel, CancelReason, Catalogue, Conversation, ConversationSpec, Error, Events, Input, Limits, NobodyThere,
+    Cancel, CancelReason, Catalogue, Conversation, ConversationSpec, Error, Event, Events, Input, Limits, NobodyThere,
     Outcome, Probe, Registry, Residue, ResumeState, Settings, SystemClock, Transport, TransportDescriptor, TurnIo,
 };
 use capsule_fakes::{Provider, Script};
 use capsule_transport_claude as _;
 use capsule_transport_codex as _;
 use capsule_transport_kit::{Recorder, TestTools, services};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 pub(crate) use capsule_fakes::{claude, codex};
 
@@ -32,16 +32,7 @@ pub(crate) struct Scene {
 }
 
 impl Scene {
-    pub(crate) async fn with(cli: &Path, script: Script) -> Self {
-        Self::set(cli, script, json!({})).await
-    }
-
-    /// The same with more settings.
-    pub(crate) async fn set(cli: &Path, script: Script, more: Value) -> Self {
-        Self::of("claude", cli, script, more).await
-    }
-
-    /// The same for any transport that drives a CLI.
+    /// The transport of this name, with the CLI at this path and more settings.
     pub(crate) async fn of(transport: &str, cli: &Path, script: Script, more: Value) -> Self {
         let provider = Provider::start(script).await.unwrap();
         let mut values = Map::new();
@@ -150,6 +141,16 @@ impl Told {
         }
     }
 
+    /// The codes of the warnings, in order.
+    pub(crate) fn warnings(&self) -> Vec<&'static str> {
+        let events = self.log.events().into_iter();
+        let codes = events.filter_map(|event| match event {
+            Event::Warning { code, .. } => Some(code),
+            _ => None,
+        });
+        codes.collect()
+    }
+
     pub(crate) fn error(&self) -> &Error {
         self.outcome.as_ref().expect_err("the turn should have failed")
     }
@@ -201,6 +202,11 @@ impl Talk {
 
 /// Runs this very test again in a process of its own, where no other test opens descriptors, and holds it to its end. `true` in that process.
 pub(crate) fn alone(test: &str) -> bool {
+    alone_with(test, &[])
+}
+
+/// The same with more in its environment.
+pub(crate) fn alone_with(test: &str, more: &[(&str, &str)]) -> bool {
     const ALONE: &str = "CAPSULE_TEST_ALONE";
     if std::env::var_os(ALONE).is_some() {
         return true;
@@ -208,7 +214,12 @@ pub(crate) fn alone(test: &str) -> bool {
     let ran = std::process::Command::new(std::env::current_exe().unwrap())
         .args(["--exact", test, "--nocapture"])
         .env(ALONE, "1")
-        .status();
-    assert!(ran.unwrap().success(), "{test}, in a process of its own");
+        .envs(more.iter().copied())
+        .stderr(std::process::Stdio::inherit())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&ran.stdout);
+    assert!(ran.status.success(), "{test}, in a process of its own: {said}");
+    assert!(said.contains("1 passed"), "there is no test {test}");
     false
 }
