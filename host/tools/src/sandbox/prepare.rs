@@ -37,6 +37,9 @@ const LARGEST_COMPONENT: u64 = 256 << 20;
 /// Bytes in a page of WebAssembly.
 const PAGE: u64 = 64 << 10;
 
+const OUTSIDE_POOL: &str =
+    "it needs more than a place in the pool has: each call takes its memory from the system, which makes it slower";
+
 /// A tool that is ready, before it gets its alias.
 pub(crate) struct Prepared {
     /// The declared name.
@@ -49,6 +52,8 @@ pub(crate) struct Prepared {
     pub(crate) equipment: Equipment,
     /// Interfaces that the component imports.
     pub(crate) imports: Vec<String>,
+    /// Whether there is a pool and the component does not fit it.
+    outside_pool: bool,
     pub(crate) made: Made,
 }
 
@@ -58,7 +63,11 @@ impl Prepared {
         let Equipment { grants, config } = &self.equipment;
         match self.made {
             Made::Text(_) => ToolReport::of_text(&self.name, grants),
-            Made::Program(_) => ToolReport::of_component(&self.name, self.imports.clone(), grants, !config.is_empty()),
+            Made::Program(_) => {
+                let mut report = ToolReport::of_component(&self.name, self.imports.clone(), grants, !config.is_empty());
+                report.notes.extend(self.outside_pool.then(|| OUTSIDE_POOL.to_owned()));
+                report
+            }
         }
     }
 }
@@ -158,6 +167,7 @@ fn prepare(
         section,
         equipment,
         imports: linker::imports(&component),
+        outside_pool: sandbox.pooled.is_some() && std::ptr::eq(bench, &sandbox.on_demand),
         pre,
     };
     let kind = exports::kind(source, &component)?;
@@ -204,6 +214,7 @@ fn prepare_skill(source: &ToolSource, equipment: &Equipment) -> Result<Prepared,
         schema: schema_of(source, source.input_schema.as_ref())?,
         equipment: equipment.clone(),
         imports: Vec::new(),
+        outside_pool: false,
         made: Made::Text(text),
     })
 }
@@ -218,6 +229,7 @@ struct Entry<'a> {
     section: Section,
     equipment: &'a Equipment,
     imports: Vec<String>,
+    outside_pool: bool,
     pre: InstancePre<Guest>,
 }
 
@@ -241,6 +253,7 @@ impl Entry<'_> {
             schema,
             equipment: self.equipment.clone(),
             imports: self.imports.clone(),
+            outside_pool: self.outside_pool,
             made: Made::Program(program),
         }
     }

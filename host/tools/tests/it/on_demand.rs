@@ -28,6 +28,8 @@ async fn what_does_not_fit_the_pool_runs_on_demand_from_the_same_cache() {
     for _ in 0..2 {
         let turn = capsule.turn();
         assert_eq!(turn.toolbox.warnings(), []);
+        let notes = &turn.toolbox.reports()[0].notes;
+        assert!(notes[0].contains("more than a place in the pool"), "{notes:?}");
         assert_eq!(turn.ask("large").await, said(ToolStatus::Passed, "7"));
         assert_eq!(fs::read_dir(&cache).unwrap().count(), 1);
     }
