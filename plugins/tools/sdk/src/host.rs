@@ -21,6 +21,24 @@ pub fn emit_thinking(text: &str) {
     let _ = text;
 }
 
+/// Says that the model has begun to write the tool call `id`. For drivers: from a tool it does
+/// nothing.
+pub fn tool_call_started(id: &str, name: &str) {
+    #[cfg(target_family = "wasm")]
+    murmur::stream::events::tool_call_started(id, name);
+    #[cfg(not(target_family = "wasm"))]
+    let _ = (id, name);
+}
+
+/// Says how many bytes of that call's input there are by now. For drivers: from a tool it does
+/// nothing.
+pub fn tool_call_input_bytes(id: &str, bytes: u64) {
+    #[cfg(target_family = "wasm")]
+    murmur::stream::events::tool_call_input_bytes(id, bytes);
+    #[cfg(not(target_family = "wasm"))]
+    let _ = (id, bytes);
+}
+
 /// Asks the person who runs the task and waits for the answer. The tool's deadline does not run
 /// meanwhile. With nobody to ask, the host ends the call as failed and this function does not
 /// return.

@@ -38,7 +38,7 @@ mod host;
 mod section;
 mod tool;
 
-pub use host::{emit_chunk, emit_thinking, invoke, request_input};
+pub use host::{emit_chunk, emit_thinking, invoke, request_input, tool_call_input_bytes, tool_call_started};
 pub use section::Section;
 /// A JSON value: the arguments of a call, and one form of its answer.
 pub use serde_json::Value as Json;
