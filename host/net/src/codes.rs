@@ -72,6 +72,13 @@ pub const PROTOCOL: Code = Code {
     meaning: "The peer answered something that is not HTTP/1.1.",
     remedy: "Check the address and the port: another kind of service answers there.",
 };
+/// The proxy cannot be used, or refuses.
+pub const PROXY: Code = Code {
+    id: "net-proxy",
+    kind: ErrorKind::Network,
+    meaning: "The proxy that the environment names could not be used, or refused the connection.",
+    remedy: "Check HTTPS_PROXY, or name the host in NO_PROXY so that it is reached without the proxy.",
+};
 /// All of them.
 pub const ALL: &[&Code] = &[
     &BIND,
@@ -84,4 +91,5 @@ pub const ALL: &[&Code] = &[
     &EXCHANGE,
     &BODY,
     &PROTOCOL,
+    &PROXY,
 ];

@@ -11,5 +11,5 @@ pub mod outbound;
 
 pub use listener::{Body, Guard, Handler, Limits, Server};
 pub use outbound::{
-    NetClient, Options as ClientOptions, PlainHttp, Resolver, Roots, Stream, SystemResolver, never_connected_to,
+    NetClient, Options as ClientOptions, PlainHttp, Proxy, Resolver, Roots, Stream, SystemResolver, never_connected_to,
 };

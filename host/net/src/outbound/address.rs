@@ -86,7 +86,7 @@ impl Origin {
         self.host.parse().ok()
     }
 
-    fn is_this_machine(&self) -> bool {
+    pub(super) fn is_this_machine(&self) -> bool {
         self.host == "localhost" || self.literal().is_some_and(|ip| ip.is_loopback())
     }
 
@@ -104,15 +104,23 @@ impl Origin {
 
     /// The value of `Host`.
     pub(super) fn host_header(&self) -> String {
-        let host = match self.literal() {
-            Some(IpAddr::V6(ip)) => format!("[{ip}]"),
-            _ => self.host.clone(),
-        };
         let default = if self.tls { 443 } else { 80 };
         if self.port == default {
-            host
+            self.host_in_url()
         } else {
-            format!("{host}:{}", self.port)
+            self.with_port()
+        }
+    }
+
+    /// Host and port.
+    pub(super) fn with_port(&self) -> String {
+        format!("{}:{}", self.host_in_url(), self.port)
+    }
+
+    fn host_in_url(&self) -> String {
+        match self.literal() {
+            Some(IpAddr::V6(ip)) => format!("[{ip}]"),
+            _ => self.host.clone(),
         }
     }
 }

@@ -17,7 +17,7 @@ use tokio::{
 };
 use tokio_rustls::TlsConnector;
 
-use super::address::Origin;
+use super::{Options, Proxy, address::Origin};
 use crate::codes;
 
 /// Turns a name into addresses.
@@ -61,49 +61,76 @@ pub(super) struct Connector {
     pub(super) roots: Roots,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) connect_timeout: Duration,
+    proxy: Option<Proxy>,
     tls: OnceCell<TlsConnector>,
 }
 
 impl Connector {
-    pub(super) fn new(
-        clock: Arc<dyn Clock>,
-        resolver: Arc<dyn Resolver>,
-        roots: Roots,
-        connect_timeout: Duration,
-    ) -> Self {
+    pub(super) fn new(clock: Arc<dyn Clock>, options: Options) -> Self {
         Self {
-            resolver,
-            roots,
+            resolver: options.resolver,
+            roots: options.roots,
             clock,
-            connect_timeout,
+            connect_timeout: options.connect_timeout,
+            proxy: options.proxy,
             tls: OnceCell::new(),
         }
     }
 
     pub(super) async fn connect(&self, origin: &Origin) -> Result<Box<dyn Stream>, Error> {
-        let addresses = self.addresses(origin).await?;
+        let proxy = self.proxy.as_ref().filter(|proxy| proxy.is_for(origin));
+        // Whom a name stands for is the proxy's to find out.
+        let addresses = match proxy {
+            Some(_) => checked(origin).map(|()| Vec::new())?,
+            None => self.addresses(origin).await?,
+        };
         // Before the connection, so that a missing store is told even where nothing answers.
         let tls = if origin.tls { Some(self.tls().await?) } else { None };
-        let stream = self.connect_to_one(origin, &addresses).await?;
+        let stream = match proxy {
+            Some(proxy) => self.through(proxy, origin).await?,
+            None => self.connect_to_one(&origin.host, &addresses).await?,
+        };
         match tls {
             None => Ok(Box::new(stream)),
             Some(tls) => Ok(Box::new(self.handshake(origin, tls, stream).await?)),
         }
     }
 
-    /// The addresses that may be connected to; at least one.
-    async fn addresses(&self, origin: &Origin) -> Result<Vec<SocketAddr>, Error> {
-        let host = &origin.host;
-        let found = match origin.literal() {
-            Some(ip) => vec![ip],
-            None => self.resolver.resolve(host).await.map_err(|error| {
-                let message = format!("`{host}` could not be resolved: {error}");
-                Error::new(&codes::DNS, message).retry(Retry::Later).caused_by(error)
-            })?,
+    /// A tunnel to the origin.
+    async fn through(&self, proxy: &Proxy, origin: &Origin) -> Result<TcpStream, Error> {
+        let (host, port) = proxy.address()?;
+        let found = match host.parse() {
+            Ok(ip) => vec![ip],
+            Err(_) => self.resolved(host).await?,
         };
+        let addresses: Vec<_> = found.into_iter().map(|ip| SocketAddr::new(ip, port)).collect();
+        let mut stream = self.connect_to_one(host, &addresses).await?;
+        let tunnel = timeout(&*self.clock, self.connect_timeout, proxy.tunnel(&mut stream, origin));
+        let opened = tunnel.await.unwrap_or_else(|_| {
+            let message = format!("the proxy `{host}`: no answer within {:?}", self.connect_timeout);
+            Err(Error::new(&codes::PROXY, message).retry(Retry::Later))
+        });
+        opened.map(|()| stream)
+    }
+
+    /// The addresses of a name; at least one.
+    async fn resolved(&self, host: &str) -> Result<Vec<IpAddr>, Error> {
+        let found = self.resolver.resolve(host).await.map_err(|error| {
+            let message = format!("`{host}` could not be resolved: {error}");
+            Error::new(&codes::DNS, message).retry(Retry::Later).caused_by(error)
+        })?;
         if found.is_empty() {
             return Err(Error::new(&codes::DNS, format!("`{host}` has no address")).retry(Retry::Later));
         }
+        Ok(found)
+    }
+
+    /// The addresses that may be connected to; at least one.
+    async fn addresses(&self, origin: &Origin) -> Result<Vec<SocketAddr>, Error> {
+        let found = match origin.literal() {
+            Some(ip) => vec![ip],
+            None => self.resolved(&origin.host).await?,
+        };
         let (mut admitted, mut refused) = (Vec::new(), Vec::new());
         for ip in found {
             match origin.admits(ip) {
@@ -112,17 +139,13 @@ impl Connector {
             }
         }
         if admitted.is_empty() {
-            let message = format!(
-                "the request to `{host}` is not made; its addresses are refused: {}",
-                refused.join(", ")
-            );
-            return Err(Error::new(&codes::ADDRESS_REFUSED, message));
+            return Err(self::refused(&origin.host, &refused.join(", ")));
         }
         Ok(admitted)
     }
 
     /// One address after the other, each with the connect time-out.
-    async fn connect_to_one(&self, origin: &Origin, addresses: &[SocketAddr]) -> Result<TcpStream, Error> {
+    async fn connect_to_one(&self, host: &str, addresses: &[SocketAddr]) -> Result<TcpStream, Error> {
         let mut failures = Vec::new();
         for address in addresses {
             match timeout(&*self.clock, self.connect_timeout, TcpStream::connect(address)).await {
@@ -135,7 +158,7 @@ impl Connector {
                 Err(_) => failures.push(format!("{address}: no answer within {:?}", self.connect_timeout)),
             }
         }
-        let message = format!("no connection to `{}`: {}", origin.host, failures.join("; "));
+        let message = format!("no connection to `{host}`: {}", failures.join("; "));
         Err(Error::new(&codes::CONNECT, message).retry(Retry::Later))
     }
 
@@ -166,6 +189,19 @@ impl Connector {
             .get_or_try_init(|| async { connector(self.roots.clone()).await })
             .await
     }
+}
+
+/// Refuses what the address policy refuses of an address that the URL writes out.
+fn checked(origin: &Origin) -> Result<(), Error> {
+    match origin.literal().map(|ip| (ip, origin.admits(ip))) {
+        Some((ip, Err(why))) => Err(refused(&origin.host, &format!("{ip} ({why})"))),
+        _ => Ok(()),
+    }
+}
+
+fn refused(host: &str, addresses: &str) -> Error {
+    let message = format!("the request to `{host}` is not made; its addresses are refused: {addresses}");
+    Error::new(&codes::ADDRESS_REFUSED, message)
 }
 
 async fn connector(roots: Roots) -> Result<TlsConnector, Error> {

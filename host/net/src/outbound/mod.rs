@@ -4,11 +4,12 @@
 //! connection goes to exactly the address that was checked, so a second answer of the name service changes nothing. Link-local, metadata,
 //! unspecified, multicast and reserved addresses and IPv6 forms that carry an IPv4 address are never connected to; loopback only where the
 //! URL says `localhost` or writes the address; private ranges only where the URL writes the address. Redirects are returned, not followed.
-//! Proxies of the environment are not used.
+//! A proxy is used where [`Options`] has one, for `https` to other machines; which address a name leads to is then the proxy's matter.
 
 mod address;
 mod connect;
 mod pool;
+mod proxy;
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -22,6 +23,7 @@ use hyper_util::rt::TokioIo;
 
 pub use address::{PlainHttp, never_connected_to};
 pub use connect::{Resolver, Roots, Stream, SystemResolver};
+pub use proxy::Proxy;
 
 use crate::codes;
 use address::Origin;
@@ -37,6 +39,8 @@ pub struct Options {
     pub roots: Roots,
     /// How long connecting to one address may take, and the TLS handshake after it again.
     pub connect_timeout: Duration,
+    /// The proxy on the way to other machines.
+    pub proxy: Option<Proxy>,
 }
 
 impl Default for Options {
@@ -45,6 +49,7 @@ impl Default for Options {
             resolver: Arc::new(SystemResolver),
             roots: Roots::System,
             connect_timeout: Duration::from_secs(10),
+            proxy: None,
         }
     }
 }
@@ -71,12 +76,7 @@ impl NetClient {
 
     /// A client with chosen parts.
     pub fn with_options(clock: Arc<dyn Clock>, options: Options) -> Self {
-        let connector = Connector::new(
-            Arc::clone(&clock),
-            options.resolver,
-            options.roots,
-            options.connect_timeout,
-        );
+        let connector = Connector::new(Arc::clone(&clock), options);
         let inner = Inner {
             connector,
             pool: Pool::default(),

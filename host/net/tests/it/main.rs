@@ -6,5 +6,6 @@ mod client;
 mod ends;
 mod nine_rows;
 mod policy;
+mod proxy;
 mod raw;
 mod tls;

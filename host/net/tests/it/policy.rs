@@ -30,6 +30,7 @@ pub(crate) fn client(addresses: &[&str], roots: Roots) -> NetClient {
         resolver: Arc::new(Names(addresses)),
         roots,
         connect_timeout: Duration::from_secs(60),
+        proxy: None,
     };
     NetClient::with_options(Arc::new(SystemClock), options)
 }

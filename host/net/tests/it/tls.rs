@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// An authority, and a server with a certificate of it for `name` that answers one request and tells which name it was asked for.
-async fn server(name: &str) -> (Roots, SocketAddr, oneshot::Receiver<Option<String>>) {
+pub(crate) async fn server(name: &str) -> (Roots, SocketAddr, oneshot::Receiver<Option<String>>) {
     let mut params = CertificateParams::new(Vec::new()).unwrap();
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     let authority = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
