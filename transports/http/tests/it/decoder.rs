@@ -1,8 +1,13 @@
 //! The decoders on every recorded stream: those of the drivers, and the seeds of the fuzz targets.
 
-use std::{fs, path::PathBuf};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::PathBuf,
+};
 
-use capsule_api::Framing;
+use capsule_api::{BlockStart, DriverDescriptor, Framing, Registry, Retry, StopReason, StreamItem, WireFormat};
+use capsule_transport_http::decoder::Framer;
 
 #[path = "../../fuzz/properties.rs"]
 mod properties;
@@ -51,4 +56,66 @@ fn no_decoder_panics_on_a_recorded_stream_that_is_cut_or_damaged() {
             properties::hold(framing, &damaged);
         }
     }
+}
+
+/// What a recorded stream of this format has in it.
+fn kinds(format: WireFormat, bytes: &[u8]) -> BTreeSet<&'static str> {
+    let mut framer = Framer::new(format.framing);
+    let (mut decoder, mut frames, mut items) = ((format.decoder)(), Vec::new(), Vec::new());
+    framer.push(bytes, &mut frames).unwrap();
+    framer.finish(&mut frames);
+    let failed = frames.iter().find_map(|frame| match frame.data.as_str() {
+        "[DONE]" => decoder.done(&mut items).err(),
+        _ => decoder.frame(frame, &mut items).err(),
+    });
+    let mut kinds: BTreeSet<_> = items
+        .iter()
+        .filter_map(|item| match item {
+            StreamItem::Started { block, .. } => Some(match block {
+                BlockStart::Text => "text",
+                BlockStart::Thinking { .. } => "thinking",
+                BlockStart::Call { .. } => "call",
+                other => panic!("{other:?} is not known here"),
+            }),
+            StreamItem::Usage(_) => Some("usage"),
+            StreamItem::Stopped(StopReason::Refusal) => Some("refusal"),
+            StreamItem::Stopped(_) => Some("end"),
+            _ => None,
+        })
+        .collect();
+    if let Some(error) = failed {
+        assert_ne!(error.retry, Retry::Never, "{error:?}");
+        kinds.insert("error");
+    }
+    kinds
+}
+
+#[test]
+fn the_recorded_streams_of_each_driver_have_every_kind_of_item_that_its_format_has() {
+    let drivers = Registry::<DriverDescriptor>::linked().unwrap();
+    let mut found: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
+    for (path, _, bytes) in recorded() {
+        // The crate's name, and where it has two formats the beginning of the file's.
+        let parts: Vec<_> = path.iter().rev().filter_map(|part| part.to_str()).collect();
+        let driver = match (parts[3], parts[0]) {
+            ("openai", file) if file.starts_with("responses-") => "openai-responses",
+            (name, _) if parts[2] == "tests" => name,
+            _ => continue,
+        };
+        let format = drivers.get(driver).unwrap().wire.unwrap();
+        found
+            .entry(driver.to_owned())
+            .or_default()
+            .extend(kinds(format, &bytes));
+    }
+    let all = ["call", "end", "error", "refusal", "text", "thinking", "usage"];
+    // The API of Ollama has no word for a refusal.
+    let but_a_refusal = all.into_iter().filter(|kind| *kind != "refusal");
+    let expected = [
+        ("anthropic", BTreeSet::from(all)),
+        ("ollama", but_a_refusal.collect()),
+        ("openai", BTreeSet::from(all)),
+        ("openai-responses", BTreeSet::from(all)),
+    ];
+    assert_eq!(found, expected.map(|(driver, kinds)| (driver.to_owned(), kinds)).into());
 }
