@@ -18,6 +18,12 @@ macro_rules! codes {
             &capsule_transport_process::codes::STDIN,
             &capsule_transport_process::codes::RUN_DIR,
             &capsule_transport_process::codes::BRIDGE_BIND,
+            &capsule_transport_process::codes::LOGIN_SETTINGS,
+            &capsule_transport_process::codes::LOGIN_ENDPOINT,
+            &capsule_transport_process::codes::LOGIN_MISSING,
+            &capsule_transport_process::codes::LOGIN_UNREADABLE,
+            &capsule_transport_process::codes::LOGIN_BUSY,
+            &capsule_transport_process::codes::LOGIN_NOT_WRITTEN,
         ];
     };
 }
@@ -58,7 +64,7 @@ codes! {
     /// 401, 403, not logged in.
     AUTH = "claude-auth", Auth,
         "The provider refused the credential.",
-        "Check that `inference.api_key` is a valid key and may use the model.";
+        "Check that the login or key that `inference.login` names is valid and may use the model.";
     /// 429.
     RATE_LIMITED = "claude-rate-limited", RateLimited,
         "The provider limits the rate of requests.",
@@ -70,7 +76,7 @@ codes! {
     /// No credit.
     QUOTA = "claude-quota", Quota,
         "The account has no credit left.",
-        "Add credit to the account that the key belongs to.";
+        "Add credit to the account that pays, or wait until the plan's limit is reset.";
     /// The context window is full.
     CONTEXT = "claude-context", ContextOverflow,
         "The conversation no longer fits the model's context window.",

@@ -1,24 +1,22 @@
 //! Arguments, environment and files of one run of the CLI.
 
-use std::{
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use std::path::{Path, PathBuf};
 
-use capsule_api::{ConversationSpec, Error, Secret};
-use capsule_transport_process::{Bridge, Program, RunDir};
-use serde_json::json;
+use capsule_api::{ConversationSpec, Error, ToolSpec};
+use capsule_transport_process::{Bridge, CliSettings, Credential, Program, RunDir, call_limit};
+use serde_json::{Value, json};
 
-use crate::{reader::SERVER, settings::Config};
+use crate::reader::SERVER;
 
 /// The variable that holds the bridge's token in the child's environment; the MCP file names it.
 const TOKEN: &str = "CAPSULE_MCP_TOKEN";
 
-/// What a tool call may take beyond the tool's own limit: its way through the bridge, and waiting for its turn there.
-const CALL_MARGIN: Duration = Duration::from_secs(60);
-
-/// Characters of one result that reach the model whole. The dispatch has cut larger ones already.
-pub(crate) const RESULT_CHARS: u32 = 500_000;
+/// Characters of one result that the CLI passes on at most, whatever the tool says. The bridge cuts longer ones.
+pub(crate) const MOST_CHARS: u32 = 500_000;
+/// Characters that it passes on of a tool that says nothing.
+const LEAST_CHARS: u32 = 50_000;
+/// Characters of the words that the dispatch puts around a result.
+const AROUND_A_RESULT: u64 = 1_000;
 
 /// The files that the arguments name. Written once per conversation.
 #[derive(Clone, Debug)]
@@ -41,14 +39,7 @@ impl Files {
 
 /// The file names the token's variable, not the token.
 fn mcp_config(spec: &ConversationSpec, url: &str) -> String {
-    let longest = spec
-        .catalogue
-        .tools
-        .iter()
-        .map(|tool| tool.longest)
-        .max()
-        .unwrap_or_default();
-    let timeout = u64::try_from((longest + CALL_MARGIN).as_millis()).unwrap_or(u64::MAX);
+    let timeout = u64::try_from(call_limit(&spec.catalogue, &spec.limits).as_millis()).unwrap_or(u64::MAX);
     let server = json!({
         "type": "http",
         "url": url,
@@ -59,10 +50,18 @@ fn mcp_config(spec: &ConversationSpec, url: &str) -> String {
     json!({"mcpServers": {SERVER: server}}).to_string()
 }
 
+/// What the CLI is told of a tool beside its definition: how long its results may be. It would put longer ones into a file that the model
+/// cannot read. A character has a byte at least, so the tool's own limit in bytes is one in characters.
+pub(crate) fn tool_meta(tool: &ToolSpec) -> Value {
+    let own = tool.largest.saturating_add(AROUND_A_RESULT);
+    let most = own.clamp(u64::from(LEAST_CHARS), u64::from(MOST_CHARS));
+    json!({"anthropic/maxResultSizeChars": most})
+}
+
 /// One run.
 pub(crate) struct Run<'a> {
     pub(crate) binary: &'a Path,
-    pub(crate) config: &'a Config,
+    pub(crate) config: &'a CliSettings,
     pub(crate) spec: &'a ConversationSpec,
     pub(crate) dir: &'a RunDir,
     pub(crate) files: &'a Files,
@@ -133,15 +132,18 @@ impl Run<'_> {
             )
             // Without it loopback requests, with our token, would go to a proxy where one is set.
             .env("NO_PROXY", "127.0.0.1,localhost,::1")
-            .secret_env("ANTHROPIC_API_KEY", self.api_key());
+            // Its own login is looked for here, also where its state is kept elsewhere.
+            .env("CLAUDE_SECURESTORAGE_CONFIG_DIR", self.dir.login());
+        let program = match &self.config.credential {
+            // It is in the file that was lent.
+            Credential::Subscription(_) => program,
+            Credential::Token(token) => program.secret_env("CLAUDE_CODE_OAUTH_TOKEN", token),
+            Credential::ApiKey(key) => program.secret_env("ANTHROPIC_API_KEY", key),
+        };
         match &self.config.endpoint {
             Some(endpoint) => program.env("ANTHROPIC_BASE_URL", endpoint),
             None => program,
         }
-    }
-
-    fn api_key(&self) -> &Secret {
-        &self.config.api_key
     }
 }
 
@@ -170,7 +172,7 @@ pub(crate) fn interrupt_line() -> Vec<u8> {
     }))
 }
 
-fn line(value: &serde_json::Value) -> Vec<u8> {
+fn line(value: &Value) -> Vec<u8> {
     let mut line = value.to_string().into_bytes();
     line.push(b'\n');
     line

@@ -7,6 +7,7 @@
 mod binary;
 pub mod codes;
 mod command;
+mod login;
 mod reader;
 mod settings;
 mod transport;

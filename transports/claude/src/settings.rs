@@ -1,173 +1,25 @@
-//! The transport's own settings.
+//! The transport's own settings. They are those that all CLIs have.
 
-use std::{net::IpAddr, time::Duration};
+use capsule_api::{Error, Secrets, Settings};
+use capsule_transport_process::{CliSettings, Login, SettingsOf};
+use serde_json::Value;
 
-use capsule_api::{Error, HumanDuration, Secret, Secrets, Settings};
-use serde::Deserialize;
-use serde_json::{Value, json};
+use crate::{codes, login};
 
-use crate::codes;
+const COMMON: SettingsOf = SettingsOf {
+    command: "claude",
+    endpoint: "Base URL of the Messages API (default: the CLI's own);",
+    logins: &[Login::Subscription, Login::Token, Login::ApiKey],
+    credentials: &login::FORMAT,
+    endpoint_code: &codes::ENDPOINT,
+};
 
 /// The JSON Schema of the settings. It does not depend on them.
 pub(crate) fn schema(_: Option<&Value>) -> Value {
-    let duration = |description: &str, default: Option<&str>| {
-        let mut schema = HumanDuration::schema();
-        schema["description"] = description.into();
-        if let Some(default) = default {
-            schema["default"] = default.into();
-        }
-        schema
-    };
-    json!({
-        "type": "object",
-        "additionalProperties": false,
-        "required": ["api_key"],
-        "properties": {
-            "command": {
-                "type": "string",
-                "minLength": 1,
-                "default": "claude",
-                "description": "The CLI's native binary: a name that is looked up in PATH, or a path (relative ones start at the manifest)."
-            },
-            "endpoint": {
-                "type": "string",
-                "description": "Base URL of the Messages API; https, or http on loopback. Without it the CLI's own default."
-            },
-            "login": {
-                "type": "string",
-                "enum": ["api_key"],
-                "default": "api_key",
-                "description": "Who pays: `api_key`, the key given here."
-            },
-            "api_key": {
-                "type": "string",
-                "minLength": 1,
-                "writeOnly": true,
-                "description": "The key; write it as ${NAME}."
-            },
-            "idle_timeout": duration("Longest time without a sign of life from the CLI; a running tool call counts as one.", Some("10m")),
-            "wall_clock": duration("Longest time of a turn, without the time that tools wait for the caller. No limit without it.", None),
-        }
-    })
+    COMMON.schema()
 }
 
-/// The settings, read.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Config {
-    #[serde(default = "default_command")]
-    pub(crate) command: String,
-    pub(crate) endpoint: Option<String>,
-    #[serde(default)]
-    pub(crate) login: Login,
-    pub(crate) api_key: Secret,
-    #[serde(default = "default_idle")]
-    pub(crate) idle_timeout: HumanDuration,
-    pub(crate) wall_clock: Option<HumanDuration>,
-}
-
-/// Who pays.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Login {
-    /// The key of the settings.
-    #[default]
-    ApiKey,
-}
-
-fn default_command() -> String {
-    "claude".into()
-}
-
-fn default_idle() -> HumanDuration {
-    HumanDuration(Duration::from_secs(600))
-}
-
-impl Config {
-    /// Reads and checks the settings.
-    pub(crate) fn read(settings: &Settings, secrets: &dyn Secrets) -> Result<Self, Error> {
-        let config: Self = settings.decode(secrets)?;
-        if let Some(endpoint) = &config.endpoint {
-            check_endpoint(endpoint)?;
-        }
-        Ok(config)
-    }
-}
-
-fn check_endpoint(endpoint: &str) -> Result<(), Error> {
-    // The URL itself is not shown: what makes it wrong may be a password in it.
-    let refuse = |why: &str| Err(Error::new(&codes::ENDPOINT, format!("`endpoint` {why}")));
-    let Ok(url) = endpoint.parse::<http::Uri>() else {
-        return refuse("is not a URL");
-    };
-    let (Some(scheme), Some(authority)) = (url.scheme_str(), url.authority()) else {
-        return refuse("is not an absolute URL");
-    };
-    if authority.as_str().contains('@') {
-        return refuse("has a user name in it");
-    }
-    match scheme {
-        "https" => Ok(()),
-        "http" if is_loopback(authority.host()) => Ok(()),
-        "http" => refuse("is plain http to another machine"),
-        _ => refuse("is neither https nor http"),
-    }
-}
-
-fn is_loopback(host: &str) -> bool {
-    let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
-    host == "localhost" || address.is_ok_and(|address| address.is_loopback())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_key_goes_to_https_or_to_loopback_only() {
-        for good in [
-            "https://api.example.com",
-            "http://127.0.0.1:4000/base",
-            "http://[::1]:1",
-            "http://localhost",
-        ] {
-            assert_eq!(
-                check_endpoint(good).map_err(|error| error.message.clone()),
-                Ok(()),
-                "{good}"
-            );
-        }
-        for (wrong, why) in [
-            ("http://api.example.com", "is plain http to another machine"),
-            ("http://localhost.example.com", "is plain http to another machine"),
-            ("https://me:pass@api.example.com", "has a user name in it"),
-            ("ftp://127.0.0.1", "is neither https nor http"),
-            ("/v1", "is not an absolute URL"),
-            ("not a url", "is not a URL"),
-        ] {
-            let error = check_endpoint(wrong).unwrap_err();
-            assert_eq!(
-                (error.code, error.message.as_str()),
-                ("claude-endpoint", format!("`endpoint` {why}").as_str())
-            );
-        }
-    }
-
-    #[test]
-    fn defaults_are_those_of_the_schema() {
-        let config: Config = serde_json::from_value(json!({"api_key": "k"})).unwrap();
-        let properties = &schema(None)["properties"];
-        assert_eq!(properties["command"]["default"], config.command.as_str());
-        assert_eq!(properties["idle_timeout"]["default"], config.idle_timeout.to_string());
-        assert_eq!(
-            (properties["login"]["default"].as_str(), config.login),
-            (Some("api_key"), Login::ApiKey)
-        );
-    }
-
-    #[test]
-    fn debug_shows_no_key() {
-        let config: Config = serde_json::from_value(json!({"api_key": "sk-secret"})).unwrap();
-        assert!(!format!("{config:?}").contains("sk-secret"));
-    }
+/// Reads and checks the settings.
+pub(crate) fn read(settings: &Settings, secrets: &dyn Secrets) -> Result<CliSettings, Error> {
+    COMMON.read(settings, secrets)
 }

@@ -4,19 +4,23 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use capsule_api::{
-    Capabilities, Clock, Conversation, ConversationSpec, Error, Event, Health, Input, Outcome, Probe, Residue,
-    ResumeState, Secrets, Services, Settings, Transport, TurnIo,
+    Capabilities, Conversation, ConversationSpec, Error, Health, Input, Outcome, Probe, Residue, ResumeState, Services,
+    Settings, Transport, TurnIo,
 };
-use capsule_transport_process::{Bridge, BridgeOptions, Child, RunDir, Watchdog, private_dir};
+use capsule_transport_process::{
+    self as process, Bridge, BridgeOptions, Child, CliSettings, Lent, Loan, RunDir, TurnParts, Watchdog, private_dir,
+    remark, report, text_of,
+};
 use serde_json::json;
 
 use crate::{
-    binary::Binary,
+    binary::{Binary, VERSIONS},
     codes,
-    command::{self, Files, RESULT_CHARS, Run},
+    command::{self, Files, MOST_CHARS, Run},
+    login,
     reader::{Expected, Reader},
-    settings::Config,
-    turn::{Blocks, Left, Turn},
+    settings,
+    turn::{CODES, Left, Turn},
 };
 
 /// The name in the registry, and in resume states.
@@ -36,26 +40,27 @@ pub(crate) const CAPABILITIES: Capabilities = Capabilities {
 
 /// One configured CLI.
 pub(crate) struct Claude {
-    config: Arc<Config>,
+    config: Arc<CliSettings>,
     settings: Settings,
-    clock: Arc<dyn Clock>,
-    secrets: Arc<dyn Secrets>,
+    lent: Lent,
 }
 
 /// Builds the transport from its settings.
 pub(crate) fn build(settings: Settings, services: Services) -> Result<Box<dyn Transport>, Error> {
-    let config = Arc::new(Config::read(&settings, &*services.secrets)?);
+    let config = Arc::new(settings::read(&settings, &*services.secrets)?);
     Ok(Box::new(Claude {
         config,
         settings,
-        clock: services.clock,
-        secrets: services.secrets,
+        lent: Lent {
+            clock: services.clock,
+            secrets: services.secrets,
+        },
     }))
 }
 
 impl Claude {
     async fn binary(&self) -> Result<Binary, Error> {
-        Binary::find(&self.config.command, &self.settings, &*self.clock).await
+        Binary::find(&self.config, &self.settings, &*self.lent.clock).await
     }
 }
 
@@ -66,41 +71,28 @@ impl Transport for Claude {
     }
 
     async fn probe(&self, _online: bool) -> Probe {
-        match self.binary().await {
-            Err(error) => Probe {
-                usable: Err(error),
-                facts: Vec::new(),
-            },
-            Ok(binary) => {
-                let mut facts = vec![
-                    ("path".to_owned(), binary.path.display().to_string()),
-                    ("version".to_owned(), binary.version.to_string()),
-                    ("login".to_owned(), "api_key".to_owned()),
-                ];
-                facts.extend(binary.untested().map(|remark| ("warning".to_owned(), remark)));
-                Probe { usable: Ok(()), facts }
-            }
-        }
+        let program = self.binary().await.map(|binary| (binary.path, binary.version));
+        report(
+            program,
+            &VERSIONS,
+            &self.config.credential,
+            &login::FORMAT,
+            &*self.lent.clock,
+        )
+        .await
     }
 
     async fn open(&self, spec: ConversationSpec) -> Result<Box<dyn Conversation>, Error> {
-        let session = spec.resume.as_ref().map(session_of).transpose()?;
+        let resumed = |state| process::resumed(state, (NAME, RESUME_VERSION), "session", &codes::RESUME_VERSION);
+        let session = spec.resume.as_ref().map(resumed).transpose()?;
         let binary = self.binary().await?;
-        // No tools: no bridge, and the CLI runs with every tool off.
-        let bridge = if spec.catalogue.tools.is_empty() {
-            None
-        } else {
-            let catalogue = spec.catalogue.clone();
-            let bridge = Bridge::start(catalogue, bridge_options(), self.clock.clone()).await?;
-            // The CLI knows it, so it could turn up in what the CLI writes.
-            self.secrets.protect(bridge.token());
-            Some(bridge)
-        };
+        let shown = usize::try_from(MOST_CHARS).ok();
+        let bridge = self.lent.bridge(&spec.catalogue, bridge_options(), shown).await?;
         let url = bridge.as_ref().map(Bridge::url);
         let (spec, dir, files) = prepare(spec, url).await?;
         Ok(Box::new(Talk {
             config: self.config.clone(),
-            clock: self.clock.clone(),
+            lent: self.lent.clone(),
             binary,
             spec,
             dir,
@@ -126,31 +118,17 @@ async fn prepare(spec: ConversationSpec, url: Option<String>) -> Result<(Convers
         .expect("making files does not panic")
 }
 
-fn session_of(resume: &ResumeState) -> Result<String, Error> {
-    let session = resume.data["session"].as_str();
-    match session {
-        Some(session) if resume.transport == NAME && resume.version == RESUME_VERSION => Ok(session.to_owned()),
-        _ => {
-            let message = format!("the state is version {} of `{}`", resume.version, resume.transport);
-            Err(Error::new(&codes::RESUME_VERSION, message))
-        }
-    }
-}
-
 fn bridge_options() -> BridgeOptions {
     let mut options = BridgeOptions::new("capsule", env!("CARGO_PKG_VERSION"));
     options.call_id_keys = vec!["claudecode/toolUseId".to_owned()];
-    // Without it the CLI puts a result of more than 50,000 characters into a file that the model cannot read.
-    options.tool_meta = Some(Arc::new(|_| {
-        Some(json!({"anthropic/maxResultSizeChars": RESULT_CHARS}))
-    }));
+    options.tool_meta = Some(Arc::new(|tool| Some(command::tool_meta(tool))));
     options
 }
 
 /// A conversation: one run of the CLI per turn, a bridge over all of them.
 struct Talk {
-    config: Arc<Config>,
-    clock: Arc<dyn Clock>,
+    config: Arc<CliSettings>,
+    lent: Lent,
     binary: Binary,
     spec: ConversationSpec,
     dir: RunDir,
@@ -162,7 +140,7 @@ struct Talk {
 }
 
 impl Talk {
-    async fn start(&self, io: TurnIo) -> Result<Turn, Error> {
+    async fn start(&self, io: TurnIo, loan: Option<Loan>) -> Result<Turn, Error> {
         let run = Run {
             binary: &self.binary.path,
             config: &self.config,
@@ -178,17 +156,19 @@ impl Talk {
             catalogue: self.spec.catalogue.clone(),
             peer: format!("claude {}", self.binary.version),
             resumed: self.session.is_some(),
+            login: self.config.credential.login(),
         });
-        let wall = self.config.wall_clock.map(|wall| wall.0);
-        Ok(Turn {
+        let clock = self.lent.clock.clone();
+        let run = process::Turn::new(TurnParts {
             child,
-            reader,
             io,
             calls,
-            watchdog: Watchdog::new(self.clock.clone(), self.config.idle_timeout.0, wall),
-            clock: self.clock.clone(),
-            blocks: Blocks::default(),
-        })
+            watchdog: Watchdog::new(clock.clone(), self.config.idle, self.config.wall),
+            clock,
+            loan,
+            codes: &CODES,
+        });
+        Ok(Turn { run, reader })
     }
 
     /// Where the context is kept, the session goes on with the next turn, as soon as the CLI has written it down.
@@ -215,21 +195,25 @@ fn is_in_a_project(projects: PathBuf, file: &str) -> bool {
 #[async_trait]
 impl Conversation for Talk {
     async fn turn(&mut self, input: Input, io: TurnIo) -> Result<Outcome, Error> {
-        let Some(prompt) = input.as_text() else {
-            return Err(Error::new(&codes::INPUT, "the input holds a file"));
-        };
+        let prompt = text_of(&input, &codes::INPUT)?;
         if io.cancel.is_cancelled() {
             return Ok(Outcome::Cancelled);
         }
+        let place = self.dir.login();
+        let login = self.lent.login(&self.config.credential, &login::FORMAT, &place);
+        let login = tokio::select! {
+            biased;
+            _ = io.cancel.cancelled() => return Ok(Outcome::Cancelled),
+            login = login => login?,
+        };
+        let (loan, exposed) = login.unzip();
+        remark(&io, &CODES, self.binary.untested(), exposed.flatten());
         // What holds if this future is dropped: the program is killed, and what it has written down may be half a turn.
         self.health = Health::Reopen;
-        if let Some(message) = self.binary.untested() {
-            io.events.emit(Event::Warning {
-                code: "claude-untested",
-                message,
-            });
-        }
-        let turn = self.start(io).await.inspect_err(|_| self.health = Health::Ready)?;
+        let turn = self
+            .start(io, loan)
+            .await
+            .inspect_err(|_| self.health = Health::Ready)?;
         let Left {
             outcome,
             session,
@@ -237,12 +221,7 @@ impl Conversation for Talk {
         } = turn.run(&prompt).await;
         self.residue.processes.extend(survivors);
         self.keep(session).await;
-        // Without a kept context the CLI has forgotten the turn with its exit.
-        self.health = if self.spec.state_dir.is_some() {
-            Health::Ready
-        } else {
-            Health::Lost
-        };
+        self.health = process::health_after(self.spec.state_dir.is_some());
         outcome
     }
 
@@ -260,15 +239,6 @@ impl Conversation for Talk {
     }
 
     async fn close(self: Box<Self>, grace: Duration) -> Residue {
-        let mut residue = self.residue;
-        if let Some(bridge) = self.bridge {
-            bridge.close(grace).await;
-        }
-        let dir = self.dir;
-        let removed = tokio::task::spawn_blocking(move || dir.remove()).await;
-        if let Ok(Err((path, _))) = removed {
-            residue.files.push(path);
-        }
-        residue
+        process::close(self.bridge, self.dir, self.residue, grace).await
     }
 }

@@ -1,30 +1,28 @@
 //! Asks the CLI what it is and what it knows, once per binary.
 
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::BTreeSet,
     path::{Path, PathBuf},
-    sync::{Mutex, OnceLock, PoisonError},
-    time::Duration,
+    sync::OnceLock,
 };
 
-use capsule_api::{Clock, Error, Settings, timeout};
-use capsule_transport_process::{Child, Exit, Line, Program, RunDir};
+use capsule_api::{Clock, Error, Settings};
+use capsule_transport_process::{CliSettings, Identity, Known, Locate, Program, RunDir, Said, Versions, ask};
 use semver::Version;
 
-use crate::{
-    codes, command,
-    locate::{Identity, locate},
+use crate::{codes, command};
+
+/// The oldest version whose containment was seen to hold, and the newest that was tested.
+pub(crate) const VERSIONS: Versions = Versions {
+    oldest: Version::new(0, 171, 0),
+    newest_tested: Version::new(0, 171, 0),
 };
 
-/// The oldest version whose containment was seen to hold.
-pub(crate) const OLDEST: Version = Version::new(0, 171, 0);
-/// The newest version that was tested.
-pub(crate) const NEWEST_TESTED: Version = Version::new(0, 171, 0);
-
-/// How long each question may take.
-const PATIENCE: Duration = Duration::from_secs(20);
-/// Lines of an answer that are read; the list of features has some two hundred.
-const MOST_LINES: usize = 2000;
+const LOCATE: Locate = Locate {
+    behind_script,
+    not_found: &codes::NOT_FOUND,
+    wrapper: &codes::WRAPPER,
+};
 
 /// A CLI that may be run.
 #[derive(Clone, Debug, PartialEq)]
@@ -45,14 +43,9 @@ struct About {
 
 impl Binary {
     /// Finds the command, and refuses what is too old or cannot be contained.
-    pub(crate) async fn find(command: &str, settings: &Settings, clock: &dyn Clock) -> Result<Self, Error> {
-        let named = if command.contains('/') {
-            Some(settings.path("command", Path::new(command))?)
-        } else {
-            None
-        };
-        let command = command.to_owned();
-        let located = tokio::task::spawn_blocking(move || locate(&command, named)).await;
+    pub(crate) async fn find(config: &CliSettings, settings: &Settings, clock: &dyn Clock) -> Result<Self, Error> {
+        let (command, path) = (config.command.clone(), config.command_path(settings)?);
+        let located = tokio::task::spawn_blocking(move || LOCATE.find(&command, path)).await;
         let identity = located.expect("looking for a file does not panic")?;
         let about = about(&identity, clock).await?;
         judge(identity.path, &about)
@@ -60,12 +53,7 @@ impl Binary {
 
     /// A remark for people, where the version is newer than those tested.
     pub(crate) fn untested(&self) -> Option<String> {
-        (self.version > NEWEST_TESTED).then(|| {
-            format!(
-                "the CLI is version {}; the newest that was tested is {NEWEST_TESTED}",
-                self.version
-            )
-        })
+        VERSIONS.untested(&self.version)
     }
 }
 
@@ -92,8 +80,11 @@ fn judge(path: PathBuf, about: &About) -> Result<Binary, Error> {
             format!("{} is version {version}; {what}", path.display()),
         ))
     };
-    if *version < OLDEST {
-        return named(&codes::TOO_OLD, format!("the oldest that is run is {OLDEST}"));
+    if *version < VERSIONS.oldest {
+        return named(
+            &codes::TOO_OLD,
+            format!("the oldest that is run is {}", VERSIONS.oldest),
+        );
     }
     for feature in command::MUST_BE_DENIED {
         if !about.features.contains(*feature) {
@@ -111,19 +102,42 @@ fn judge(path: PathBuf, about: &About) -> Result<Binary, Error> {
     })
 }
 
-async fn about(identity: &Identity, clock: &dyn Clock) -> Result<About, Error> {
-    static KNOWN: OnceLock<Mutex<HashMap<Identity, About>>> = OnceLock::new();
-    let known = || {
-        let known = KNOWN.get_or_init(Mutex::default);
-        known.lock().unwrap_or_else(PoisonError::into_inner)
+/// The binary that the wrapper `@openai/codex/bin/codex.js` would start: the platform's package is beside it or below it.
+fn behind_script(script: &Path) -> Vec<PathBuf> {
+    let wrapper = script.ancestors().find(|place| place.ends_with("@openai/codex"));
+    let (Some((package, triple)), Some(wrapper)) = (platform(), wrapper) else {
+        return Vec::new();
     };
-    if let Some(about) = known().get(identity) {
-        return Ok(about.clone());
+    let places = [
+        wrapper.with_file_name(package),
+        wrapper.join("node_modules/@openai").join(package),
+    ];
+    places
+        .map(|package| package.join("vendor").join(triple).join("bin/codex"))
+        .into()
+}
+
+/// The package for this platform, and the name of its binaries' directory.
+fn platform() -> Option<(&'static str, &'static str)> {
+    match (std::env::consts::OS, std::env::consts::ARCH) {
+        ("linux", "x86_64") => Some(("codex-linux-x64", "x86_64-unknown-linux-musl")),
+        ("linux", "aarch64") => Some(("codex-linux-arm64", "aarch64-unknown-linux-musl")),
+        ("macos", "x86_64") => Some(("codex-darwin-x64", "x86_64-apple-darwin")),
+        ("macos", "aarch64") => Some(("codex-darwin-arm64", "aarch64-apple-darwin")),
+        _ => None,
+    }
+}
+
+async fn about(identity: &Identity, clock: &dyn Clock) -> Result<About, Error> {
+    static KNOWN: OnceLock<Known<About>> = OnceLock::new();
+    let known = KNOWN.get_or_init(Known::default);
+    if let Some(about) = known.get(identity) {
+        return Ok(about);
     }
     let place = tempfile::tempdir().map_err(|error| unreadable(&identity.path, &error.to_string()))?;
     let run = RunDir::create(place.path(), "codex")?;
-    let version = ask(&identity.path, &run, &["--version"], clock).await?;
-    let text = version.lines.first().map_or(version.stderr.as_str(), String::as_str);
+    let version = asked(&identity.path, &run, &["--version"], clock).await?;
+    let text = version.first();
     let Some(version) = parse(text) else {
         let shown: String = text.chars().take(200).collect();
         return Err(unreadable(&identity.path, &format!("it says {shown:?}")));
@@ -134,13 +148,13 @@ async fn about(identity: &Identity, clock: &dyn Clock) -> Result<About, Error> {
         features: BTreeSet::new(),
         app_server: false,
     };
-    if about.version >= OLDEST {
-        let listed = ask(&identity.path, &run, &["features", "list"], clock).await?;
+    if about.version >= VERSIONS.oldest {
+        let listed = asked(&identity.path, &run, &["features", "list"], clock).await?;
         about.features = features(&listed.lines);
-        let help = ask(&identity.path, &run, &["app-server", "--help"], clock).await?;
+        let help = asked(&identity.path, &run, &["app-server", "--help"], clock).await?;
         about.app_server = help.exit.is_some_and(|exit| exit.code == Some(0)) && mentions(&help.lines, "--stdio");
     }
-    known().insert(identity.clone(), about.clone());
+    known.insert(identity.clone(), about.clone());
     Ok(about)
 }
 
@@ -156,44 +170,10 @@ fn mentions(lines: &[String], flag: &str) -> bool {
         .any(|line| line.split_whitespace().any(|word| word == flag))
 }
 
-/// An answer.
-struct Said {
-    lines: Vec<String>,
-    stderr: String,
-    exit: Option<Exit>,
-}
-
-async fn ask(path: &Path, run: &RunDir, args: &[&str], clock: &dyn Clock) -> Result<Said, Error> {
+async fn asked(path: &Path, run: &RunDir, args: &[&str], clock: &dyn Clock) -> Result<Said, Error> {
     let program = command::environment(Program::new(path, run.work()).args(args), run, &run.config());
-    let mut child = Child::spawn(program).await?;
-    child.close_input();
-    let mut lines = Vec::new();
-    let answer = timeout(clock, PATIENCE, async {
-        while let Some(line) = child.next_line(clock).await? {
-            if let Line::Text { text, .. } = line
-                && lines.len() < MOST_LINES
-            {
-                lines.push(text);
-            }
-        }
-        std::io::Result::Ok(child.exited().await)
-    });
-    let answer = answer.await;
-    let exit = child.stop(clock, &[]).await;
-    match answer {
-        Ok(Ok(exit)) => Ok(Said {
-            lines,
-            stderr: child.stderr_tail(clock).await,
-            exit: Some(exit),
-        }),
-        Ok(Err(error)) => Err(unreadable(path, &format!("{}: {error}", args.join(" ")))),
-        Err(_) if !lines.is_empty() => Ok(Said {
-            lines,
-            stderr: String::new(),
-            exit,
-        }),
-        Err(_) => Err(unreadable(path, "it did not answer within 20 s")),
-    }
+    let said = ask(program, clock).await?;
+    said.map_err(|why| unreadable(path, &format!("{}: {why}", args.join(" "))))
 }
 
 fn unreadable(path: &Path, why: &str) -> Error {
@@ -202,7 +182,36 @@ fn unreadable(path: &Path, why: &str) -> Error {
 
 #[cfg(test)]
 mod tests {
+    use std::{fs, os::unix::fs::symlink};
+
     use super::*;
+
+    fn file(path: &Path, content: &[u8]) {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, content).unwrap();
+    }
+
+    #[test]
+    fn p_18_the_packages_wrapper_is_resolved_to_the_native_binary() {
+        let Some((package, triple)) = platform() else { return };
+        for place in ["@openai", "@openai/codex/node_modules/@openai"] {
+            let dir = tempfile::tempdir().unwrap();
+            let modules = dir.path().join("node_modules");
+            let script = modules.join("@openai/codex/bin/codex.js");
+            file(&script, b"#!/usr/bin/env node\n");
+            let command = modules.join(".bin/codex");
+            fs::create_dir_all(command.parent().unwrap()).unwrap();
+            symlink(&script, &command).unwrap();
+            let error = LOCATE.find("codex", Some(command.clone())).unwrap_err();
+            assert_eq!(error.code, "codex-wrapper");
+            assert!(error.hint.contains("@openai/codex-linux-x64"), "{}", error.hint);
+            let package = modules.join(place).join(package);
+            let binary = package.join("vendor").join(triple).join("bin/codex");
+            file(&binary, b"\x7fELF and more");
+            let found = LOCATE.find("codex", Some(command)).unwrap();
+            assert_eq!(found.path, fs::canonicalize(binary).unwrap());
+        }
+    }
 
     fn about_with(version: &str, features: &[&str], app_server: bool) -> About {
         About {

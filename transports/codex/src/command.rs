@@ -6,7 +6,7 @@ use std::{
 };
 
 use capsule_api::{ConversationSpec, Error};
-use capsule_transport_process::{Bridge, Program, RunDir};
+use capsule_transport_process::{Bridge, Credential, Program, RunDir, call_limit, largest_result};
 use serde_json::{Value, json};
 
 use crate::{binary::Binary, settings::Config};
@@ -46,12 +46,12 @@ pub(crate) const DENIED: &[&str] = &[
     "unbounded_connection_retries",
 ];
 
-/// What a tool call may take beyond the tool's own limit: its way through the bridge, and waiting for its turn there.
-const CALL_MARGIN: Duration = Duration::from_secs(60);
 /// How long the CLI may take to get the tools.
 pub(crate) const TOOLS_PATIENCE: Duration = Duration::from_secs(10);
-/// Tokens of one result that reach the model whole, some 500,000 characters. The dispatch has cut larger ones already.
-const RESULT_TOKENS: u32 = 125_000;
+/// Bytes that the CLI counts as one token of a result.
+const BYTES_A_TOKEN: u64 = 4;
+/// Tokens of the words that the dispatch and the CLI put around a result.
+const AROUND_A_RESULT: u64 = 500;
 /// The context window of a model whose window the capsule does not say.
 const CONTEXT_WINDOW: u64 = 200_000;
 /// The CLI's own tries of a request after the first, each of which it tells.
@@ -86,7 +86,7 @@ fn model_catalogue(spec: &ConversationSpec, model: &str, config: &Config) -> Val
         "supports_search_tool": false,
         "supports_parallel_tool_calls": true,
         "context_window": window,
-        "truncation_policy": {"mode": "tokens", "limit": RESULT_TOKENS},
+        "truncation_policy": {"mode": "tokens", "limit": result_tokens(spec)},
     });
     if config.code_mode {
         entry["tool_mode"] = json!("code_mode_only");
@@ -109,7 +109,11 @@ impl Run<'_> {
     pub(crate) fn program(&self) -> Program {
         let program = Program::new(&self.binary.path, self.dir.work()).args(self.args());
         let program = environment(program, self.dir, &home_of(self.spec, self.dir));
-        let program = program.secret_env(KEY, &self.config.api_key);
+        let program = match &self.config.cli.credential {
+            // It is in the file that was lent.
+            Credential::Subscription(_) => program,
+            Credential::ApiKey(secret) | Credential::Token(secret) => program.secret_env(KEY, secret),
+        };
         match self.bridge {
             Some(bridge) => program.secret_env(TOKEN, bridge.token()),
             None => program,
@@ -134,16 +138,19 @@ impl Run<'_> {
         let mut add = |key: &str, value: Value| keys.push((key.to_owned(), value));
         add("model_provider", json!(PROVIDER));
         add("model_catalog_json", json!(self.catalogue.to_string_lossy()));
-        add("tool_output_token_limit", json!(RESULT_TOKENS));
+        add("tool_output_token_limit", json!(result_tokens(self.spec)));
         if let Some(context) = self.spec.limits.context {
             add("model_auto_compact_token_limit", json!(context.compact_above()));
         }
-        let idle = u64::try_from(self.config.idle_timeout.0.as_millis()).unwrap_or(u64::MAX);
+        let idle = u64::try_from(self.config.cli.idle.as_millis()).unwrap_or(u64::MAX);
         for (key, value) in [
             ("name", json!(PROVIDER)),
             ("base_url", json!(self.config.base_url())),
             ("wire_api", json!("responses")),
-            ("env_key", json!(KEY)),
+            match self.config.cli.credential {
+                Credential::Subscription(_) => ("requires_openai_auth", json!(true)),
+                Credential::ApiKey(_) | Credential::Token(_) => ("env_key", json!(KEY)),
+            },
             // Tries below the CLI's own would not be told.
             ("request_max_retries", json!(0)),
             ("stream_max_retries", json!(RETRIES)),
@@ -160,18 +167,21 @@ impl Run<'_> {
                 // What may overlap is the dispatch's to say.
                 ("supports_parallel_tool_calls", json!(true)),
                 ("startup_timeout_sec", json!(TOOLS_PATIENCE.as_secs())),
-                ("tool_timeout_sec", json!(self.longest_call().as_secs())),
+                (
+                    "tool_timeout_sec",
+                    json!(call_limit(&self.spec.catalogue, &self.spec.limits).as_secs()),
+                ),
             ] {
                 keys.push((format!("mcp_servers.{SERVER}.{key}"), value));
             }
         }
         keys
     }
+}
 
-    fn longest_call(&self) -> Duration {
-        let longest = self.spec.catalogue.tools.iter().map(|tool| tool.longest).max();
-        longest.unwrap_or_default() + CALL_MARGIN
-    }
+/// Tokens of one result that reach the model whole: as many as the longest result has that a tool of the capsule may give.
+fn result_tokens(spec: &ConversationSpec) -> u64 {
+    largest_result(&spec.catalogue).div_ceil(BYTES_A_TOKEN) + AROUND_A_RESULT
 }
 
 /// What keeps the CLI from adding to the prompt, asking, running and calling home.
@@ -184,6 +194,8 @@ fn isolation() -> Vec<(String, Value)> {
         ("feedback.enabled", json!(false)),
         ("check_for_update_on_startup", json!(false)),
         ("history.persistence", json!("none")),
+        // No keychain: a login is in the file that was lent, or nowhere.
+        ("cli_auth_credentials_store", json!("file")),
         ("project_doc_max_bytes", json!(0)),
         ("skills.include_instructions", json!(false)),
         ("skills.bundled.enabled", json!(false)),

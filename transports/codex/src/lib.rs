@@ -9,7 +9,7 @@ mod binary;
 pub mod codes;
 mod command;
 mod last;
-mod locate;
+mod login;
 mod protocol;
 mod reader;
 mod settings;

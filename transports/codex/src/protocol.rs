@@ -11,6 +11,7 @@ pub(crate) const INITIALIZE: u64 = 0;
 pub(crate) const THREAD: u64 = 1;
 pub(crate) const TURN: u64 = 2;
 const INTERRUPT: u64 = 3;
+pub(crate) const AUTH: u64 = 4;
 
 /// The longest input of a turn, in characters.
 pub(crate) const MAX_INPUT: usize = 1_048_576;
@@ -24,6 +25,8 @@ pub(crate) struct Thread<'a> {
     pub(crate) kept: bool,
     /// The thread to go on with.
     pub(crate) resume: Option<&'a str>,
+    /// Whether to ask which login the CLI uses.
+    pub(crate) login: bool,
 }
 
 impl Thread<'_> {
@@ -39,6 +42,10 @@ impl Thread<'_> {
             },
         }));
         lines.extend(line(&json!({"method": "initialized"})));
+        if self.login {
+            let params = json!({"includeToken": false, "refreshToken": false});
+            lines.extend(line(&json!({"id": AUTH, "method": "getAuthStatus", "params": params})));
+        }
         lines.extend(line(&self.request()));
         lines
     }

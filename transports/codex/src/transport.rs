@@ -8,21 +8,25 @@ use std::{
 
 use async_trait::async_trait;
 use capsule_api::{
-    Capabilities, Clock, Conversation, ConversationSpec, Error, Event, Health, Input, Outcome, Probe, Residue,
-    ResumeState, Secrets, Services, Settings, ToolDispatch, Transport, TurnIo,
+    Capabilities, Conversation, ConversationSpec, Error, Health, Input, Outcome, Probe, Residue, ResumeState, Services,
+    Settings, ToolDispatch, Transport, TurnIo,
 };
-use capsule_transport_process::{Bridge, BridgeOptions, Child, RunDir, Watchdog, private_dir};
+use capsule_transport_process::{
+    self as process, AttachedTurn, Bridge, BridgeOptions, Child, Lent, Loan, Login, RunDir, TurnParts, Watchdog,
+    private_dir, remark, report, text_of,
+};
 use serde_json::json;
 
 use crate::{
-    binary::Binary,
+    binary::{Binary, VERSIONS},
     codes,
     command::{self, Run},
     last::LastCalls,
+    login,
     protocol::{MAX_INPUT, Thread},
     reader::{Expected, Reader},
     settings::Config,
-    turn::{Blocks, Left, Tools, Turn},
+    turn::{CODES, Left, Tools, Turn},
 };
 
 /// The name in the registry, and in resume states.
@@ -44,8 +48,7 @@ pub(crate) const CAPABILITIES: Capabilities = Capabilities {
 pub(crate) struct Codex {
     config: Arc<Config>,
     settings: Settings,
-    clock: Arc<dyn Clock>,
-    secrets: Arc<dyn Secrets>,
+    lent: Lent,
 }
 
 /// Builds the transport from its settings.
@@ -54,14 +57,16 @@ pub(crate) fn build(settings: Settings, services: Services) -> Result<Box<dyn Tr
     Ok(Box::new(Codex {
         config,
         settings,
-        clock: services.clock,
-        secrets: services.secrets,
+        lent: Lent {
+            clock: services.clock,
+            secrets: services.secrets,
+        },
     }))
 }
 
 impl Codex {
     async fn binary(&self) -> Result<Binary, Error> {
-        Binary::find(&self.config.command, &self.settings, &*self.clock).await
+        Binary::find(&self.config.cli, &self.settings, &*self.lent.clock).await
     }
 }
 
@@ -72,43 +77,30 @@ impl Transport for Codex {
     }
 
     async fn probe(&self, _online: bool) -> Probe {
-        match self.binary().await {
-            Err(error) => Probe {
-                usable: Err(error),
-                facts: Vec::new(),
-            },
-            Ok(binary) => {
-                let mut facts = vec![
-                    ("path".to_owned(), binary.path.display().to_string()),
-                    ("version".to_owned(), binary.version.to_string()),
-                    ("login".to_owned(), "api_key".to_owned()),
-                ];
-                facts.extend(binary.untested().map(|remark| ("warning".to_owned(), remark)));
-                Probe { usable: Ok(()), facts }
-            }
-        }
+        let program = self.binary().await.map(|binary| (binary.path, binary.version));
+        report(
+            program,
+            &VERSIONS,
+            &self.config.cli.credential,
+            &login::FORMAT,
+            &*self.lent.clock,
+        )
+        .await
     }
 
     async fn open(&self, spec: ConversationSpec) -> Result<Box<dyn Conversation>, Error> {
-        let thread = spec.resume.as_ref().map(thread_of).transpose()?;
+        let resumed = |state| process::resumed(state, (NAME, RESUME_VERSION), "thread", &codes::RESUME_VERSION);
+        let thread = spec.resume.as_ref().map(resumed).transpose()?;
         let Some(model) = spec.model.clone() else {
             return Err(Error::new(&codes::NO_MODEL, "no model is named"));
         };
         let binary = self.binary().await?;
-        // No tools: no bridge, and the CLI runs with every tool off.
-        let bridge = if spec.catalogue.tools.is_empty() {
-            None
-        } else {
-            let catalogue = spec.catalogue.clone();
-            let bridge = Bridge::start(catalogue, bridge_options(), self.clock.clone()).await?;
-            // The CLI knows it, so it could turn up in what the CLI writes.
-            self.secrets.protect(bridge.token());
-            Some(bridge)
-        };
+        // The CLI is told to pass on as much as the tools may give, so nothing is cut for it.
+        let bridge = self.lent.bridge(&spec.catalogue, bridge_options(), None).await?;
         let (spec, dir, catalogue) = prepare(spec, model.clone(), self.config.clone()).await?;
         Ok(Box::new(Talk {
             config: self.config.clone(),
-            clock: self.clock.clone(),
+            lent: self.lent.clone(),
             binary,
             spec,
             model,
@@ -130,7 +122,9 @@ async fn prepare(
 ) -> Result<(ConversationSpec, RunDir, PathBuf), Error> {
     let work = move || {
         let dir = RunDir::create(&spec.run_dir, NAME)?;
-        private_dir(&command::home_of(&spec, &dir))?;
+        let home = command::home_of(&spec, &dir);
+        private_dir(&home)?;
+        link_login(&home, &dir, &config)?;
         let catalogue = command::write_catalogue(&dir, &spec, &model, &config)?;
         Ok((spec, dir, catalogue))
     };
@@ -139,15 +133,23 @@ async fn prepare(
         .expect("making files does not panic")
 }
 
-fn thread_of(resume: &ResumeState) -> Result<String, Error> {
-    let thread = resume.data["thread"].as_str();
-    match thread {
-        Some(thread) if resume.transport == NAME && resume.version == RESUME_VERSION => Ok(thread.to_owned()),
-        _ => {
-            let message = format!("the state is version {} of `{}`", resume.version, resume.transport);
-            Err(Error::new(&codes::RESUME_VERSION, message))
-        }
+/// Makes the CLI's credential file a link to where a login is lent: in the run, also where the home is kept, so that no login outlives the
+/// run. The CLI follows the link when it writes. Without a lent login there is no such file.
+fn link_login(home: &Path, dir: &RunDir, config: &Config) -> Result<(), Error> {
+    let file = home.join(login::FORMAT.file);
+    let failed = |error: std::io::Error| {
+        let message = format!("{} could not be made: {error}", file.display());
+        Error::new(&process::codes::RUN_DIR, message).caused_by(error)
+    };
+    match std::fs::remove_file(&file) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(failed(error)),
+        _ => {}
     }
+    if config.cli.credential.login() == Login::Subscription {
+        let lent = dir.login().join(login::FORMAT.file);
+        std::os::unix::fs::symlink(lent, &file).map_err(failed)?;
+    }
+    Ok(())
 }
 
 fn bridge_options() -> BridgeOptions {
@@ -159,7 +161,7 @@ fn bridge_options() -> BridgeOptions {
 /// A conversation: one run of the CLI per turn, a bridge over all of them.
 struct Talk {
     config: Arc<Config>,
-    clock: Arc<dyn Clock>,
+    lent: Lent,
     binary: Binary,
     spec: ConversationSpec,
     model: String,
@@ -172,7 +174,7 @@ struct Talk {
 }
 
 impl Talk {
-    async fn start(&self, io: TurnIo) -> Result<Turn, Error> {
+    async fn start(&self, io: TurnIo, loan: Option<Loan>) -> Result<Turn, Error> {
         let run = Run {
             binary: &self.binary,
             config: &self.config,
@@ -181,37 +183,40 @@ impl Talk {
             catalogue: &self.catalogue,
             bridge: self.bridge.as_ref(),
         };
-        let tools = self.bridge.as_ref().map(|bridge| self.attach(bridge, &io));
+        let (calls, tools) = self.bridge.as_ref().map(|bridge| self.attach(bridge, &io)).unzip();
         let child = Child::spawn(run.program()).await?;
         let reader = Reader::new(Expected {
             catalogue: self.spec.catalogue.clone(),
             peer: format!("codex {}", self.binary.version),
             resumed: self.thread.is_some(),
+            login: self.config.cli.credential.login(),
             requests: self.spec.limits.requests,
             code_mode: self.config.code_mode,
         });
-        let wall = self.config.wall_clock.map(|wall| wall.0);
-        Ok(Turn {
+        let clock = self.lent.clock.clone();
+        let run = process::Turn::new(TurnParts {
             child,
-            reader,
             io,
-            tools,
-            watchdog: Watchdog::new(self.clock.clone(), self.config.idle_timeout.0, wall),
-            clock: self.clock.clone(),
-            blocks: Blocks::default(),
-        })
+            calls,
+            watchdog: Watchdog::new(clock.clone(), self.config.cli.idle, self.config.cli.wall),
+            clock,
+            loan,
+            codes: &CODES,
+        });
+        Ok(Turn { run, reader, tools })
     }
 
-    fn attach(&self, bridge: &Bridge, io: &TurnIo) -> Tools {
-        let last = Arc::new(LastCalls::new(io.tools.clone(), self.clock.clone()));
+    fn attach(&self, bridge: &Bridge, io: &TurnIo) -> (AttachedTurn, Tools) {
+        let last = Arc::new(LastCalls::new(io.tools.clone(), self.lent.clock.clone()));
         let tools: Arc<dyn ToolDispatch> = last.clone();
         let exact = self.thread.is_none() && !self.config.code_mode;
-        Tools {
-            attached: bridge.attach(&TurnIo { tools, ..io.clone() }),
+        let attached = bridge.attach(&TurnIo { tools, ..io.clone() });
+        let tools = Tools {
             listed: bridge.listed(),
             last,
             last_request: exact.then_some(self.spec.limits.requests),
-        }
+        };
+        (attached, tools)
     }
 
     /// Where the context is kept, the thread goes on with the next turn, as soon as the CLI has written it down.
@@ -243,9 +248,7 @@ fn is_below(directory: &Path, end: &str, deeper: u32) -> bool {
 #[async_trait]
 impl Conversation for Talk {
     async fn turn(&mut self, input: Input, io: TurnIo) -> Result<Outcome, Error> {
-        let Some(prompt) = input.as_text() else {
-            return Err(Error::new(&codes::INPUT, "the input holds a file"));
-        };
+        let prompt = text_of(&input, &codes::INPUT)?;
         let length = prompt.chars().count();
         if length > MAX_INPUT {
             let message = format!("the input has {length} characters");
@@ -254,23 +257,30 @@ impl Conversation for Talk {
         if io.cancel.is_cancelled() {
             return Ok(Outcome::Cancelled);
         }
+        let place = self.dir.login();
+        let login = self.lent.login(&self.config.cli.credential, &login::FORMAT, &place);
+        let login = tokio::select! {
+            biased;
+            _ = io.cancel.cancelled() => return Ok(Outcome::Cancelled),
+            login = login => login?,
+        };
+        let (loan, exposed) = login.unzip();
+        remark(&io, &CODES, self.binary.untested(), exposed.flatten());
         // What holds if this future is dropped: the program is killed, and what it has written down may be half a turn.
         self.health = Health::Reopen;
-        if let Some(message) = self.binary.untested() {
-            io.events.emit(Event::Warning {
-                code: "codex-untested",
-                message,
-            });
-        }
         let open = Thread {
             model: &self.model,
             system_prompt: &self.spec.system_prompt,
             work: &self.dir.work(),
             kept: self.spec.state_dir.is_some(),
             resume: self.thread.as_deref(),
+            login: self.config.cli.credential.login() == Login::Subscription,
         };
         let open = open.open();
-        let turn = self.start(io).await.inspect_err(|_| self.health = Health::Ready)?;
+        let turn = self
+            .start(io, loan)
+            .await
+            .inspect_err(|_| self.health = Health::Ready)?;
         let Left {
             outcome,
             thread,
@@ -278,12 +288,7 @@ impl Conversation for Talk {
         } = turn.run(open, &prompt).await;
         self.residue.processes.extend(survivors);
         self.keep(thread).await;
-        // Without a kept context the CLI has forgotten the turn with its exit.
-        self.health = if self.spec.state_dir.is_some() {
-            Health::Ready
-        } else {
-            Health::Lost
-        };
+        self.health = process::health_after(self.spec.state_dir.is_some());
         outcome
     }
 
@@ -301,15 +306,6 @@ impl Conversation for Talk {
     }
 
     async fn close(self: Box<Self>, grace: Duration) -> Residue {
-        let mut residue = self.residue;
-        if let Some(bridge) = self.bridge {
-            bridge.close(grace).await;
-        }
-        let dir = self.dir;
-        let removed = tokio::task::spawn_blocking(move || dir.remove()).await;
-        if let Ok(Err((path, _))) = removed {
-            residue.files.push(path);
-        }
-        residue
+        process::close(self.bridge, self.dir, self.residue, grace).await
     }
 }

@@ -30,5 +30,58 @@ pub const BRIDGE_BIND: Code = Code {
     meaning: "The tool bridge could not listen on 127.0.0.1, so the program would have run without its tools.",
     remedy: "Check that the loopback interface is up and that ports are left for new listeners.",
 };
+/// The settings name no credential, or several.
+pub const LOGIN_SETTINGS: Code = Code {
+    id: "process-login-settings",
+    kind: ErrorKind::Settings,
+    meaning: "`login` and the keys of a credential do not fit together.",
+    remedy: "Give `api_key` with `login: api_key`, `token` with `login: token`, and neither with `login: subscription`.",
+};
+/// Where the credential would be sent.
+pub const LOGIN_ENDPOINT: Code = Code {
+    id: "process-login-endpoint",
+    kind: ErrorKind::Settings,
+    meaning: "A person's login may only be sent to the provider that it belongs to, or to loopback.",
+    remedy: "Remove `endpoint`, or set `login: api_key` and give the key of that endpoint.",
+};
+/// Not logged in.
+pub const LOGIN_MISSING: Code = Code {
+    id: "process-login-missing",
+    kind: ErrorKind::TransportUnavailable,
+    meaning: "The CLI is not logged in for this person, so there is no subscription to use.",
+    remedy: "Log in with the CLI once, name the directory of its login by `login_home`, or set `login: api_key` and give a key.",
+};
+/// A file that is no login.
+pub const LOGIN_UNREADABLE: Code = Code {
+    id: "process-login-unreadable",
+    kind: ErrorKind::TransportUnavailable,
+    meaning: "The CLI's credential file cannot be read, or holds no login of a subscription.",
+    remedy: "Log in with the CLI again, or set `login: api_key` and give a key.",
+};
+/// Another run keeps it.
+pub const LOGIN_BUSY: Code = Code {
+    id: "process-login-busy",
+    kind: ErrorKind::Storage,
+    meaning: "Another run keeps the login locked.",
+    remedy: "Try again when the other run has ended.",
+};
+/// The login could not be copied or given back.
+pub const LOGIN_NOT_WRITTEN: Code = Code {
+    id: "process-login-not-written",
+    kind: ErrorKind::Storage,
+    meaning: "The login could not be copied for the run, or a renewed one could not be written back.",
+    remedy: "Check that the directory in the message is writable by this user and that its disk is not full.",
+};
 /// All of them.
-pub const ALL: &[&Code] = &[&SPAWN, &STDIN, &RUN_DIR, &BRIDGE_BIND];
+pub const ALL: &[&Code] = &[
+    &SPAWN,
+    &STDIN,
+    &RUN_DIR,
+    &BRIDGE_BIND,
+    &LOGIN_SETTINGS,
+    &LOGIN_ENDPOINT,
+    &LOGIN_MISSING,
+    &LOGIN_UNREADABLE,
+    &LOGIN_BUSY,
+    &LOGIN_NOT_WRITTEN,
+];

@@ -10,7 +10,7 @@ use capsule_api::Error;
 
 use crate::codes;
 
-/// Home, configuration, temporary and cache directory and an empty working directory of one program, all 0700 below one directory.
+/// Home, configuration, login, temporary and cache directory and an empty working directory of one program, all 0700 below one directory.
 #[derive(Debug)]
 pub struct RunDir {
     root: PathBuf,
@@ -30,6 +30,7 @@ impl RunDir {
             run.path(),
             &run.home(),
             &run.config(),
+            &run.login(),
             &run.tmp(),
             &run.cache(),
             &run.work(),
@@ -53,6 +54,11 @@ impl RunDir {
     /// For the program's configuration.
     pub fn config(&self) -> PathBuf {
         self.root.join("config")
+    }
+
+    /// For a lent login. In the run also where the context is kept, so that no login outlives it.
+    pub fn login(&self) -> PathBuf {
+        self.root.join("login")
     }
 
     /// For `TMPDIR`.
@@ -130,13 +136,14 @@ mod tests {
             run.path(),
             &run.home(),
             &run.config(),
+            &run.login(),
             &run.tmp(),
             &run.cache(),
             &run.work(),
             &file,
         ]
         .map(mode);
-        assert_eq!(modes, [0o700, 0o700, 0o700, 0o700, 0o700, 0o700, 0o600]);
+        assert_eq!(modes, [0o700, 0o700, 0o700, 0o700, 0o700, 0o700, 0o700, 0o600]);
         assert_eq!(run.write("mcp.json", b"{}").unwrap_err().code, codes::RUN_DIR.id);
         run.remove().unwrap();
         assert_eq!(fs::read_dir(parent.path()).unwrap().count(), 0);

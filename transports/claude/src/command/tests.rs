@@ -1,6 +1,6 @@
-use std::{os::unix::fs::PermissionsExt, sync::Arc};
+use std::{os::unix::fs::PermissionsExt, sync::Arc, time::Duration};
 
-use capsule_api::{Annotations, Catalogue, Limits, ResumeState, ToolSpec};
+use capsule_api::{Annotations, Catalogue, Limits, ResumeState, Secret, ToolSpec};
 use serde_json::{Value, json};
 
 use super::*;
@@ -29,11 +29,21 @@ fn spec(dir: &Path, kept: bool, longest: &[u64]) -> ConversationSpec {
     }
 }
 
+fn config(credential: Credential) -> CliSettings {
+    CliSettings {
+        command: "claude".into(),
+        endpoint: None,
+        credential,
+        idle: Duration::from_secs(600),
+        wall: None,
+    }
+}
+
 /// The arguments, with the run's directory as `$RUN`.
 fn args(spec: &ConversationSpec, bridge: Option<&str>, session: Option<&str>) -> Vec<String> {
     let dir = RunDir::create(&spec.run_dir, "run").unwrap();
     let files = Files::write(&dir, spec, bridge).unwrap();
-    let config: Config = serde_json::from_value(json!({"api_key": "sk"})).unwrap();
+    let config = config(Credential::ApiKey(Secret::new("sk")));
     let run = Run {
         binary: Path::new("/opt/claude"),
         config: &config,
@@ -97,11 +107,59 @@ fn m_03_the_clis_limit_on_a_call_is_longer_than_the_longest_tools_own() {
     let server = json!({
         "type": "http",
         "url": "http://127.0.0.1:7/mcp",
-        "timeout": 135_000,
+        "timeout": 680_000,
         "headers": {"Authorization": "Bearer ${CAPSULE_MCP_TOKEN}"},
     });
     assert_eq!(written, json!({"mcpServers": {"capsule": server}}));
     assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+}
+
+#[test]
+fn a_result_may_be_as_long_as_the_tools_own_limit_says_and_the_cli_takes() {
+    let dir = tempfile::tempdir().unwrap();
+    let spec = spec(dir.path(), false, &[1]);
+    let told = |largest: u64| {
+        tool_meta(&ToolSpec {
+            largest,
+            ..spec.catalogue.tools[0].clone()
+        })
+    };
+    for (largest, chars) in [(10, 50_000), (60_000, 61_000), (1 << 20, 500_000), (u64::MAX, 500_000)] {
+        assert_eq!(
+            told(largest),
+            json!({"anthropic/maxResultSizeChars": chars}),
+            "{largest}"
+        );
+    }
+}
+
+#[test]
+fn p_13_the_environment_holds_the_one_credential_that_pays() {
+    let dir = tempfile::tempdir().unwrap();
+    let spec = spec(dir.path(), true, &[]);
+    let dir = RunDir::create(&spec.run_dir, "run").unwrap();
+    let files = Files::write(&dir, &spec, None).unwrap();
+    let secret = || Secret::new("sk-secret");
+    for (credential, variable) in [
+        (Credential::Subscription(None), None),
+        (Credential::Token(secret()), Some("CLAUDE_CODE_OAUTH_TOKEN")),
+        (Credential::ApiKey(secret()), Some("ANTHROPIC_API_KEY")),
+    ] {
+        let run = Run {
+            binary: Path::new("/opt/claude"),
+            config: &config(credential),
+            spec: &spec,
+            dir: &dir,
+            files: &files,
+            bridge: None,
+            session: None,
+        };
+        let shown = format!("{:?}", run.program());
+        let names = ["ANTHROPIC_API_KEY", "CLAUDE_CODE_OAUTH_TOKEN", "ANTHROPIC_AUTH_TOKEN"];
+        let set: Vec<_> = names.into_iter().filter(|name| shown.contains(name)).collect();
+        assert_eq!(set, Vec::from_iter(variable));
+        assert!(!shown.contains("sk-secret"), "{shown}");
+    }
 }
 
 #[test]

@@ -13,12 +13,12 @@ use std::{
     time::Duration,
 };
 
-use capsule_api::{Billing, CallId, Catalogue, Error, ErrorKind, Event as Say, Outcome, Usage};
+use capsule_api::{CallId, Catalogue, Error, ErrorKind, Event as Say, Outcome, Usage};
+use capsule_transport_process::Login;
 use serde_json::{Value, json};
 
 use crate::codes;
 use message::Answer;
-pub(crate) use outcome::Ending;
 
 /// The key of the capsule's server in the CLI's MCP configuration.
 pub(crate) const SERVER: &str = "capsule";
@@ -49,6 +49,8 @@ pub(crate) struct Expected {
     /// The CLI's name and version, for the log.
     pub(crate) peer: String,
     pub(crate) resumed: bool,
+    /// Who is to pay.
+    pub(crate) login: Login,
 }
 
 /// The state of one run.
@@ -193,7 +195,10 @@ impl Reader {
     /// The proof that the capsule's tools, and nothing else, are there, and that the right credential pays.
     fn init(&mut self, system: &wire::System, actions: &mut Vec<Action>) {
         self.session.clone_from(&system.session_id);
-        if let Err(error) = self.check_tools(system).and_then(|()| check_billing(system)) {
+        if let Err(error) = self
+            .check_tools(system)
+            .and_then(|()| check_billing(self.expected.login, system))
+        {
             actions.push(Action::Stop(Err(error)));
             return;
         }
@@ -203,7 +208,7 @@ impl Reader {
         actions.push(Action::Say(Say::Started {
             model: system.model.clone(),
             peer: Some(self.expected.peer.clone()),
-            billing: Billing::ApiKey,
+            billing: self.expected.login.billing(),
             resumed: self.expected.resumed,
         }));
         let version = system.claude_code_version.as_deref().unwrap_or_default();
@@ -314,15 +319,21 @@ impl Reader {
     }
 }
 
-fn check_billing(system: &wire::System) -> Result<(), Error> {
-    match system.api_key_source.as_deref() {
-        Some("ANTHROPIC_API_KEY") => Ok(()),
-        other => {
-            let source = other.unwrap_or("nothing it names");
-            let message = format!("`login: api_key` is set, but the CLI takes its credential from {source}");
-            Err(Error::new(&codes::BILLING, message))
-        }
+/// The CLI names the source of a key; of a subscription it says that there is none.
+fn check_billing(login: Login, system: &wire::System) -> Result<(), Error> {
+    let wanted = match login {
+        Login::ApiKey => "ANTHROPIC_API_KEY",
+        Login::Subscription | Login::Token => "none",
+    };
+    let source = system.api_key_source.as_deref().unwrap_or("nothing it names");
+    if source == wanted {
+        return Ok(());
     }
+    let message = format!(
+        "`login: {}` is set, but the CLI takes its credential from {source}",
+        login.as_str()
+    );
+    Err(Error::new(&codes::BILLING, message))
 }
 
 fn is_synthetic(said: &wire::Assistant) -> bool {

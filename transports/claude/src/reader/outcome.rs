@@ -1,42 +1,17 @@
 //! How a run ended: exit, terminal event, its flags and its reason, all together.
 
 use capsule_api::{Error, Limit, Outcome, Retry};
+use capsule_transport_process::Ending;
 
 use super::{Failure, Reader, wire::RunResult};
 use crate::codes;
 
-/// How the process ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Ending {
-    /// By itself, with this code.
-    Exited(i32),
-    /// By a signal that the host did not send; in words.
-    Died(String),
-    /// The host ended it, because it stayed after its terminal event.
-    Stayed,
-}
-
 impl Reader {
     /// The run's outcome, from all that was read and the exit. `stderr` is the end of what the CLI wrote there.
     pub(crate) fn outcome(&self, ending: &Ending, stderr: &str) -> Result<Outcome, Error> {
-        let told = |error: Error| {
-            let error = if stderr.is_empty() {
-                error
-            } else {
-                error.with("stderr", stderr)
-            };
-            match ending {
-                Ending::Exited(code) => error.with("exit", code.to_string()),
-                Ending::Died(how) => error.with("exit", how.clone()),
-                Ending::Stayed => error,
-            }
-        };
+        let told = |error: Error| ending.tell(error, stderr);
         let Some(result) = &self.result else {
-            let how = match ending {
-                Ending::Exited(code) => format!("exit status {code}"),
-                Ending::Died(how) => how.clone(),
-                Ending::Stayed => "killed".to_owned(),
-            };
+            let how = ending.words();
             return Err(told(Error::new(
                 &codes::NO_RESULT,
                 format!("the CLI ended without a terminal event ({how})"),
@@ -66,8 +41,7 @@ impl Reader {
             Ending::Exited(0) | Ending::Stayed => Ok(Outcome::Completed {
                 text: self.answer.text(),
             }),
-            Ending::Exited(code) => Err(exit_after_success(&format!("exit status {code}"))),
-            Ending::Died(how) => Err(exit_after_success(how)),
+            ended => Err(exit_after_success(&ended.words())),
         }
     }
 

@@ -1,6 +1,7 @@
 //! The reader on recorded streams of the real CLI (2.1.332), trimmed to the fields that are read: `tests/data`.
 
-use capsule_api::{Annotations, BlockId, BlockKind, Fold, ToolSpec};
+use capsule_api::{Annotations, Billing, BlockId, BlockKind, Fold, ToolSpec};
+use capsule_transport_process::Ending;
 use proptest::prelude::*;
 
 use super::*;
@@ -39,6 +40,7 @@ fn reader(aliases: &[&str]) -> Reader {
         catalogue: catalogue(aliases),
         peer: "claude 2.1.332".into(),
         resumed: false,
+        login: Login::ApiKey,
     })
 }
 
@@ -156,6 +158,40 @@ fn a_run_without_a_credential_is_not_the_one_that_was_asked_for() {
         row(&play(reader(&[]), &recorded("connection-refused"), 1).outcome),
         "claude-network"
     );
+}
+
+#[test]
+fn p_13_what_the_cli_says_of_its_credential_is_what_the_manifest_asks_for() {
+    let init = |source: &str| {
+        let init = json!({"type": "system", "subtype": "init", "tools": [], "apiKeySource": source});
+        format!("{init}\n")
+    };
+    for (login, source, billing) in [
+        (Login::ApiKey, "ANTHROPIC_API_KEY", Some(Billing::ApiKey)),
+        (Login::ApiKey, "none", None),
+        (Login::ApiKey, "/login managed key", None),
+        (Login::Subscription, "none", Some(Billing::Subscription)),
+        (Login::Subscription, "ANTHROPIC_API_KEY", None),
+        (Login::Subscription, "apiKeyHelper", None),
+        (Login::Token, "none", Some(Billing::Token)),
+        (Login::Token, "apiKeyHelper", None),
+    ] {
+        let expected = Expected {
+            login,
+            ..reader(&[]).expected
+        };
+        let ran = play(Reader::new(expected), &init(source), 0);
+        let told = ran.said.iter().find_map(|event| match event {
+            Say::Started { billing, .. } => Some(*billing),
+            _ => None,
+        });
+        assert_eq!(told, billing, "{login:?} {source}");
+        assert_eq!(
+            row(&ran.outcome) == "claude-billing",
+            billing.is_none(),
+            "{login:?} {source}"
+        );
+    }
 }
 
 #[test]

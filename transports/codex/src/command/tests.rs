@@ -1,6 +1,7 @@
 use std::{os::unix::fs::PermissionsExt, sync::Arc};
 
-use capsule_api::{Annotations, Catalogue, ContextWindow, Limits, ToolSpec};
+use capsule_api::{Annotations, Catalogue, ContextWindow, Limits, Settings, ToolSpec};
+use capsule_transport_kit::NoSecrets;
 
 use super::*;
 
@@ -12,7 +13,7 @@ fn spec(dir: &Path, longest: &[u64]) -> ConversationSpec {
         input_schema: json!({"type": "object"}),
         annotations: Annotations::default(),
         longest: Duration::from_secs(*seconds),
-        largest: 1 << 20,
+        largest: 1000 * seconds,
     };
     ConversationSpec {
         context: "test".into(),
@@ -28,12 +29,13 @@ fn spec(dir: &Path, longest: &[u64]) -> ConversationSpec {
     }
 }
 
-fn config(more: Value) -> Config {
-    let mut values = json!({"api_key": "sk-secret"});
-    for (key, value) in more.as_object().unwrap() {
-        values[key] = value.clone();
-    }
-    serde_json::from_value(values).unwrap()
+fn config(values: &Value) -> Config {
+    let settings = Settings::new(values.as_object().unwrap().clone(), &Value::Null, ".");
+    Config::read(&settings, &NoSecrets).unwrap()
+}
+
+fn with_key() -> Config {
+    config(&json!({"api_key": "sk-secret"}))
 }
 
 fn args(spec: &ConversationSpec, config: &Config) -> Vec<String> {
@@ -65,17 +67,17 @@ fn the_arguments_are_these_and_no_others() {
     let wanted = r#"app-server --stdio --strict-config --disable shell_tool --disable unified_exec
         -c approval_policy="never" -c sandbox_mode="read-only" -c web_search="disabled"
         -c analytics.enabled=false -c feedback.enabled=false -c check_for_update_on_startup=false
-        -c history.persistence="none" -c project_doc_max_bytes=0
+        -c history.persistence="none" -c cli_auth_credentials_store="file" -c project_doc_max_bytes=0
         -c skills.include_instructions=false -c skills.bundled.enabled=false
         -c include_environment_context=false -c include_permissions_instructions=false
         -c include_apps_instructions=false -c allow_login_shell=false -c shell_environment_policy.inherit="none"
-        -c model_provider="capsule" -c model_catalog_json="/run/models.json" -c tool_output_token_limit=125000
+        -c model_provider="capsule" -c model_catalog_json="/run/models.json" -c tool_output_token_limit=500
         -c model_providers.capsule.name="capsule" -c model_providers.capsule.base_url="https://api.openai.com/v1"
         -c model_providers.capsule.wire_api="responses" -c model_providers.capsule.env_key="CAPSULE_MODEL_KEY"
         -c model_providers.capsule.request_max_retries=0 -c model_providers.capsule.stream_max_retries=3
         -c model_providers.capsule.stream_idle_timeout_ms=600000"#;
     let wanted: Vec<_> = wanted.split_whitespace().collect();
-    assert_eq!(args(&spec(dir.path(), &[]), &config(json!({}))), wanted);
+    assert_eq!(args(&spec(dir.path(), &[]), &with_key()), wanted);
 }
 
 /// What a run with a bridge is started with: its arguments, its program as it is shown, and the bridge's token.
@@ -85,7 +87,9 @@ async fn with_bridge(longest: &[u64]) -> (Vec<String>, String, String) {
     let run = RunDir::create(dir.path(), "run").unwrap();
     let clock = Arc::new(capsule_api::SystemClock);
     let options = capsule_transport_process::BridgeOptions::new("capsule", "1");
-    let bridge = Bridge::start(spec.catalogue.clone(), options, clock).await.unwrap();
+    let bridge = Bridge::start(spec.catalogue.clone(), options, None, clock)
+        .await
+        .unwrap();
     let binary = Binary {
         path: "/opt/codex".into(),
         version: semver::Version::new(0, 171, 0),
@@ -93,7 +97,7 @@ async fn with_bridge(longest: &[u64]) -> (Vec<String>, String, String) {
     };
     let run = Run {
         binary: &binary,
-        config: &config(json!({})),
+        config: &with_key(),
         spec: &spec,
         dir: &run,
         catalogue: Path::new("/run/models.json"),
@@ -113,7 +117,33 @@ fn server<'a>(args: &'a [String], key: &str) -> Option<&'a str> {
 #[tokio::test]
 async fn m_03_the_clis_limit_on_a_call_is_longer_than_the_longest_tools_own() {
     let (args, ..) = with_bridge(&[30, 75, 60]).await;
-    assert_eq!(server(&args, "tool_timeout_sec"), Some("135"));
+    assert_eq!(server(&args, "tool_timeout_sec"), Some("680"));
+}
+
+#[tokio::test]
+async fn a_result_may_be_as_long_as_the_tools_own_limit_says() {
+    let (args, ..) = with_bridge(&[30, 75, 60]).await;
+    assert!(args.contains(&"tool_output_token_limit=19250".to_owned()), "{args:?}");
+}
+
+#[test]
+fn p_13_with_a_subscription_no_key_is_in_the_environment_and_the_cli_must_use_its_login() {
+    let dir = tempfile::tempdir().unwrap();
+    let spec = spec(dir.path(), &[]);
+    let config = config(&json!({}));
+    let args = args(&spec, &config);
+    let provider = |key: &str| {
+        args.iter()
+            .find_map(|arg| arg.strip_prefix(&format!("model_providers.capsule.{key}=")))
+    };
+    assert_eq!(
+        (
+            provider("requires_openai_auth"),
+            provider("env_key"),
+            provider("base_url")
+        ),
+        (Some("true"), None, Some("\"https://chatgpt.com/backend-api/codex\""))
+    );
 }
 
 #[tokio::test]
@@ -145,7 +175,7 @@ fn the_model_is_offered_its_tools_directly_unless_code_mode_is_asked_for() {
     });
     for (code_mode, tool_mode) in [(false, Value::Null), (true, json!("code_mode_only"))] {
         let run = RunDir::create(dir.path(), "run").unwrap();
-        let config = config(json!({"code_mode": code_mode}));
+        let config = config(&json!({"api_key": "sk-secret", "code_mode": code_mode}));
         let path = write_catalogue(&run, &spec, "a-model", &config).unwrap();
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         let written: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();

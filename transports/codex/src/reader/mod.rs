@@ -14,12 +14,12 @@ use std::{
     time::Duration,
 };
 
-use capsule_api::{Billing, CallId, Catalogue, Error, Event as Say, Outcome, Usage};
+use capsule_api::{CallId, Catalogue, Error, Event as Say, Outcome, Usage};
+use capsule_transport_process::Login;
 use serde_json::{Value, json};
 
 use crate::{codes, command::PROVIDER, protocol};
 use answer::Answer;
-pub(crate) use outcome::Ending;
 
 /// What follows from a line.
 #[derive(Debug)]
@@ -53,6 +53,8 @@ pub(crate) struct Expected {
     /// The CLI's name and version, for the log.
     pub(crate) peer: String,
     pub(crate) resumed: bool,
+    /// Who is to pay.
+    pub(crate) login: Login,
     /// Model requests that the turn may make.
     pub(crate) requests: u32,
     /// The model's own calls are scripts, which call the tools.
@@ -63,6 +65,8 @@ pub(crate) struct Expected {
 pub(crate) struct Reader {
     expected: Expected,
     thread: Option<String>,
+    /// Whether the CLI has told that it uses the login that is to pay; with a key there is nothing to tell.
+    paid: bool,
     model: Option<String>,
     turn: Option<String>,
     proven: bool,
@@ -88,6 +92,7 @@ pub(crate) struct Reader {
 impl Reader {
     pub(crate) fn new(expected: Expected) -> Self {
         Self {
+            paid: expected.login != Login::Subscription,
             expected,
             thread: None,
             model: None,
@@ -133,7 +138,7 @@ impl Reader {
         let started = Action::Say(Say::Started {
             model: self.model.clone(),
             peer: Some(self.expected.peer.clone()),
-            billing: Billing::ApiKey,
+            billing: self.expected.login.billing(),
             resumed: self.expected.resumed,
         });
         let early = std::mem::take(&mut self.early);
@@ -210,6 +215,9 @@ impl Reader {
     }
 
     fn answered(&mut self, id: &Value, result: Value, actions: &mut Vec<Action>) {
+        if *id == json!(protocol::AUTH) {
+            return self.authenticated(&result, actions);
+        }
         if *id != json!(protocol::THREAD) {
             return;
         }
@@ -224,7 +232,29 @@ impl Reader {
         }
         self.thread = Some(opened.thread.id);
         self.model = opened.model;
-        actions.push(Action::Opened);
+        if self.paid {
+            actions.push(Action::Opened);
+        }
+    }
+
+    /// The proof that the lent login pays, and not a key that lies elsewhere.
+    fn authenticated(&mut self, status: &Value, actions: &mut Vec<Action>) {
+        match status["authMethod"].as_str() {
+            Some("chatgpt") => {
+                self.paid = true;
+                if self.thread.is_some() {
+                    actions.push(Action::Opened);
+                }
+            }
+            Some(other) => {
+                let message = format!("`login: subscription` is set, but the CLI takes its credential from `{other}`");
+                actions.push(Action::Stop(Err(Error::new(&codes::BILLING, message))));
+            }
+            None => {
+                let message = "the CLI does not take the login that was lent to it";
+                actions.push(Action::Stop(Err(Error::new(&codes::AUTH, message))));
+            }
+        }
     }
 
     fn refused(&mut self, id: &Value, message: String, actions: &mut Vec<Action>) {
@@ -232,6 +262,7 @@ impl Reader {
             Some(protocol::THREAD) if message.contains("required MCP servers failed") => &codes::TOOLS,
             Some(protocol::THREAD) if message.contains("no rollout found") => &codes::SESSION_LOST,
             Some(protocol::TURN) if message.contains("exceeds the maximum length") => &codes::INPUT_TOO_LONG,
+            Some(protocol::AUTH) => &codes::BILLING,
             Some(protocol::INITIALIZE | protocol::THREAD | protocol::TURN) => &codes::FAILED,
             // An interrupt that came too late.
             _ => return,

@@ -1,37 +1,16 @@
 //! How a run ended: exit, terminal event and its error, all together.
 
 use capsule_api::{Code, Error, Outcome, Retry};
+use capsule_transport_process::Ending;
 use serde_json::Value;
 
 use super::{Answer, Reader, wire};
 use crate::codes;
 
-/// How the process ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Ending {
-    /// By itself, with this code.
-    Exited(i32),
-    /// By a signal that the host did not send; in words.
-    Died(String),
-    /// The host ended it, because it stayed after its terminal event.
-    Stayed,
-}
-
 impl Reader {
     /// The run's outcome, from all that was read and the exit. `stderr` is the end of what the CLI wrote there.
     pub(crate) fn outcome(&self, ending: &Ending, stderr: &str) -> Result<Outcome, Error> {
-        let told = |error: Error| {
-            let error = if stderr.is_empty() {
-                error
-            } else {
-                error.with("stderr", stderr)
-            };
-            match ending {
-                Ending::Exited(code) => error.with("exit", code.to_string()),
-                Ending::Died(how) => error.with("exit", how.clone()),
-                Ending::Stayed => error,
-            }
-        };
+        let told = |error: Error| ending.tell(error, stderr);
         let Some(turn) = &self.end else {
             return Err(told(self.no_terminal_event(ending, stderr)));
         };
@@ -65,11 +44,7 @@ impl Reader {
         if let (Some(line), None) = (refused, &self.thread) {
             return Error::new(&codes::CONFIG, format!("{}: {line}", self.expected.peer));
         }
-        let how = match ending {
-            Ending::Exited(code) => format!("exit status {code}"),
-            Ending::Died(how) => how.clone(),
-            Ending::Stayed => "killed".to_owned(),
-        };
+        let how = ending.words();
         Error::new(
             &codes::NO_RESULT,
             format!("the CLI ended without a terminal event ({how})"),
@@ -87,8 +62,7 @@ impl Reader {
             Ending::Exited(0) | Ending::Stayed => Ok(Outcome::Completed {
                 text: self.answer.text(),
             }),
-            Ending::Exited(code) => Err(exit_after_success(&format!("exit status {code}"))),
-            Ending::Died(how) => Err(exit_after_success(how)),
+            ended => Err(exit_after_success(&ended.words())),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The reader on recorded streams of the real CLI (0.171.0), trimmed to the fields that are read: `tests/data`.
 
-use capsule_api::{Annotations, BlockId, BlockKind, ErrorKind, Fold, Limit, ToolSpec};
+use capsule_api::{Annotations, Billing, BlockId, BlockKind, ErrorKind, Fold, Limit, ToolSpec};
+use capsule_transport_process::Ending;
 use proptest::prelude::*;
 
 use super::*;
@@ -25,6 +26,7 @@ fn expected() -> Expected {
         catalogue: catalogue(),
         peer: "codex 0.171.0".into(),
         resumed: false,
+        login: Login::ApiKey,
         requests: 50,
         code_mode: false,
     }
@@ -200,6 +202,46 @@ fn call(id: &str, name: &str, arguments: Value) -> [Say; 2] {
         name: name.clone(),
     };
     [started, Say::Call { call, name, arguments }]
+}
+
+/// What comes of the first lines of a run on a subscription: the actions in short.
+fn opened(lines: &[Value]) -> Vec<String> {
+    let mut reader = Reader::new(Expected {
+        login: Login::Subscription,
+        ..expected()
+    });
+    let actions = lines
+        .iter()
+        .flat_map(|line| reader.line(&line.to_string()))
+        .collect::<Vec<_>>();
+    let short = actions.iter().map(|action| match action {
+        Action::Opened => match reader.proven().first() {
+            Some(Action::Say(Say::Started { billing, .. })) => format!("opened, billed to {billing:?}"),
+            other => panic!("{other:?}"),
+        },
+        Action::Stop(Err(error)) => error.code.to_owned(),
+        other => panic!("{other:?}"),
+    });
+    short.collect()
+}
+
+#[test]
+fn p_13_a_run_on_a_subscription_goes_on_only_when_the_cli_says_that_it_uses_the_login() {
+    let thread = json!({"id": protocol::THREAD, "result": {"thread": {"id": "t"}, "modelProvider": PROVIDER}});
+    let auth = |method: Value| json!({"id": protocol::AUTH, "result": {"authMethod": method}});
+    let refused = json!({"id": protocol::AUTH, "error": {"message": "method not found"}});
+    let fine = "opened, billed to Subscription";
+    for (lines, wanted) in [
+        (vec![thread.clone()], vec![]),
+        (vec![auth(json!("chatgpt"))], vec![]),
+        (vec![thread.clone(), auth(json!("chatgpt"))], vec![fine]),
+        (vec![auth(json!("chatgpt")), thread.clone()], vec![fine]),
+        (vec![auth(json!("apikey")), thread.clone()], vec!["codex-billing"]),
+        (vec![thread.clone(), auth(Value::Null)], vec!["codex-auth"]),
+        (vec![thread, refused], vec!["codex-billing"]),
+    ] {
+        assert_eq!(opened(&lines), wanted, "{lines:?}");
+    }
 }
 
 fn without_notes(said: Vec<Say>) -> Vec<Say> {

@@ -73,3 +73,20 @@ async fn a_conversation_without_a_model_is_refused_before_anything_starts() {
     assert_eq!(error.code, "codex-no-model");
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
 }
+
+#[tokio::test]
+async fn without_any_settings_it_says_how_to_log_in() {
+    let home = tempfile::tempdir().unwrap();
+    let linked = Registry::<TransportDescriptor>::linked().unwrap();
+    let descriptor = linked.get("codex").unwrap();
+    let values = json!({"command": "/nowhere/codex", "login_home": home.path()});
+    let schema = (descriptor.settings_schema)(None);
+    let settings = Settings::new(values.as_object().unwrap().clone(), &schema, ".");
+    let probe = (descriptor.build)(settings, services(SystemClock))
+        .unwrap()
+        .probe(false)
+        .await;
+    let file = home.path().join("auth.json");
+    let missing = format!("missing: `codex` is not logged in: there is no {}", file.display());
+    assert_eq!(probe.facts, [("login".to_owned(), missing)]);
+}

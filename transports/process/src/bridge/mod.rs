@@ -1,5 +1,6 @@
 //! The loopback tool bridge: the capsule's tools as an MCP server for one conversation.
 
+mod cut;
 mod slot;
 
 use std::{fmt, sync::Arc, time::Duration};
@@ -23,12 +24,18 @@ pub struct Bridge {
 }
 
 impl Bridge {
-    /// Starts the server on an ephemeral port. The dialect's ways are in the options.
+    /// Starts the server on an ephemeral port. The dialect's ways are in the options. `shown` is the longest text of a result that the
+    /// CLI passes on, in UTF-16 units: longer ones are cut, with a notice. `None` where it passes on all.
     ///
     /// # Errors
     /// [`codes::BRIDGE_BIND`] where no port could be bound.
-    pub async fn start(catalogue: Arc<Catalogue>, options: Options, clock: Arc<dyn Clock>) -> Result<Self, Error> {
-        let slot = Arc::new(SlotDispatch::new(catalogue, clock.clone()));
+    pub async fn start(
+        catalogue: Arc<Catalogue>,
+        options: Options,
+        shown: Option<usize>,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, Error> {
+        let slot = Arc::new(SlotDispatch::new(catalogue, shown, clock.clone()));
         let service = McpService::new(slot.clone(), clock.clone(), options);
         let (token, listed) = (new_token(), service.listed());
         let server = capsule_mcp::serve(service, token.clone(), clock).await;

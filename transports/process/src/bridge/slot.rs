@@ -13,11 +13,14 @@ use capsule_api::{
 };
 use tokio::sync::watch;
 
+use super::cut::cut;
 use crate::Life;
 
 /// A dispatch that hands calls to the turn that is attached, and answers them with an error outside of one.
 pub struct SlotDispatch {
     catalogue: Arc<Catalogue>,
+    /// The longest text of a result, in UTF-16 units.
+    shown: Option<usize>,
     clock: Arc<dyn Clock>,
     turn: Mutex<Option<Arc<Turn>>>,
 }
@@ -47,10 +50,11 @@ struct Waits {
 }
 
 impl SlotDispatch {
-    /// A slot without a turn.
-    pub fn new(catalogue: Arc<Catalogue>, clock: Arc<dyn Clock>) -> Self {
+    /// A slot without a turn. Text of a result over `shown` UTF-16 units is cut, with a notice.
+    pub fn new(catalogue: Arc<Catalogue>, shown: Option<usize>, clock: Arc<dyn Clock>) -> Self {
         Self {
             catalogue,
+            shown,
             clock,
             turn: Mutex::new(None),
         }
@@ -93,11 +97,16 @@ impl ToolDispatch for SlotDispatch {
             return ToolReply::new(ToolStatus::Failed, "no turn is running");
         };
         call.progress = Some(turn.watch_waits(self.clock.clone(), call.progress.take()));
+        let id = call.id.clone();
         // The dispatch records a dropped call as cancelled, so it may be dropped here.
-        tokio::select! {
+        let reply = tokio::select! {
             biased;
             reply = turn.tools.call(call) => reply,
             _ = turn.cancel.cancelled() => ToolReply::new(ToolStatus::Cancelled, "the turn was cancelled"),
+        };
+        match self.shown {
+            Some(most) => cut(reply, most, &id),
+            None => reply,
         }
     }
 

@@ -33,7 +33,7 @@ fn turn() -> Turn {
 async fn bridge() -> Bridge {
     let mut options = BridgeOptions::new("capsule", "1.2.3");
     options.call_id_keys = vec!["own/callId".into()];
-    Bridge::start(TestTools::offered(), options, Arc::new(SystemClock))
+    Bridge::start(TestTools::offered(), options, None, Arc::new(SystemClock))
         .await
         .unwrap()
 }

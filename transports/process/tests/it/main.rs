@@ -3,6 +3,7 @@
 
 mod bridge;
 mod child;
+mod login;
 mod parent;
 mod slot;
 mod watchdog;

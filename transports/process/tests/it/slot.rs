@@ -22,7 +22,11 @@ fn turn() -> (Arc<TestTools>, TurnIo) {
 }
 
 fn slot() -> Arc<SlotDispatch> {
-    Arc::new(SlotDispatch::new(TestTools::offered(), Arc::new(ManualClock::new())))
+    Arc::new(SlotDispatch::new(
+        TestTools::offered(),
+        None,
+        Arc::new(ManualClock::new()),
+    ))
 }
 
 fn echo(id: &str) -> ToolCall {

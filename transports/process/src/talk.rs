@@ -1,0 +1,110 @@
+//! A conversation with a CLI, around its turns: what it holds, how it is opened and closed.
+
+use std::{path::Path, sync::Arc, time::Duration};
+
+use capsule_api::{Catalogue, Clock, Code, Error, Event, Health, Input, Residue, ResumeState, Secrets, TurnIo};
+
+use crate::{Bridge, BridgeOptions, Credential, Format, Loan, Original, RunDir, TurnCodes};
+
+/// What a transport has from its host.
+#[derive(Clone)]
+pub struct Lent {
+    /// Time.
+    pub clock: Arc<dyn Clock>,
+    /// Redaction.
+    pub secrets: Arc<dyn Secrets>,
+}
+
+impl Lent {
+    /// A bridge for these tools; none where there are none, and the CLI runs with every tool off. `shown` as for [`Bridge::start`].
+    ///
+    /// # Errors
+    /// As [`Bridge::start`].
+    pub async fn bridge(
+        &self,
+        catalogue: &Arc<Catalogue>,
+        options: BridgeOptions,
+        shown: Option<usize>,
+    ) -> Result<Option<Bridge>, Error> {
+        if catalogue.tools.is_empty() {
+            return Ok(None);
+        }
+        let bridge = Bridge::start(catalogue.clone(), options, shown, self.clock.clone()).await?;
+        // The CLI knows it, so it could turn up in what the CLI writes.
+        self.secrets.protect(bridge.token());
+        Ok(Some(bridge))
+    }
+
+    /// Lends the person's login to one run, where that is what pays. Waits while another run renews it. Cancel-safe.
+    ///
+    /// # Errors
+    /// As [`Original::find`] and [`Loan::make`].
+    pub async fn login(
+        &self,
+        credential: &Credential,
+        format: &'static Format,
+        directory: &Path,
+    ) -> Result<Option<(Loan, Option<String>)>, Error> {
+        let Credential::Subscription(home) = credential.clone() else {
+            return Ok(None);
+        };
+        let found = tokio::task::spawn_blocking(move || {
+            let original = Original::find(format, home.as_deref())?;
+            let exposed = original.exposed();
+            Ok((original, exposed))
+        });
+        let (original, exposed) = found.await.expect("looking for a file does not panic")?;
+        let loan = Loan::make(original, directory, self.clock.clone(), self.secrets.clone()).await?;
+        Ok(Some((loan, exposed)))
+    }
+}
+
+/// The text of an input.
+///
+/// # Errors
+/// `refused` where it holds a file.
+pub fn text_of(input: &Input, refused: &'static Code) -> Result<String, Error> {
+    input
+        .as_text()
+        .ok_or_else(|| Error::new(refused, "the input holds a file"))
+}
+
+/// Tells what a person should know before a turn begins.
+pub fn remark(io: &TurnIo, codes: &TurnCodes, untested: Option<String>, exposed: Option<String>) {
+    for (code, message) in [(codes.untested, untested), (codes.login, exposed)] {
+        if let Some(message) = message {
+            io.events.emit(Event::Warning { code, message });
+        }
+    }
+}
+
+/// The CLI's id of the conversation in a resume state, under this key.
+///
+/// # Errors
+/// `refused` where the state is another transport's or of another version.
+pub fn resumed(resume: &ResumeState, of: (&str, u32), key: &str, refused: &'static Code) -> Result<String, Error> {
+    match resume.data[key].as_str() {
+        Some(id) if (resume.transport.as_str(), resume.version) == of => Ok(id.to_owned()),
+        _ => {
+            let message = format!("the state is version {} of `{}`", resume.version, resume.transport);
+            Err(Error::new(refused, message))
+        }
+    }
+}
+
+/// What a conversation is good for after a turn: without a kept context the CLI has forgotten the turn with its exit.
+pub fn health_after(kept: bool) -> Health {
+    if kept { Health::Ready } else { Health::Lost }
+}
+
+/// Ends what a conversation holds: the bridge within `grace`, then the run's directory.
+pub async fn close(bridge: Option<Bridge>, dir: RunDir, mut residue: Residue, grace: Duration) -> Residue {
+    if let Some(bridge) = bridge {
+        bridge.close(grace).await;
+    }
+    let removed = tokio::task::spawn_blocking(move || dir.remove()).await;
+    if let Ok(Err((path, _))) = removed {
+        residue.files.push(path);
+    }
+    residue
+}
