@@ -247,6 +247,11 @@ pub enum StreamItem {
 pub trait DriverOut: Send {
     /// The next item.
     fn item(&mut self, item: StreamItem);
+
+    /// Something was survived on the way to the answer: a warning of the run.
+    fn warning(&mut self, code: &'static Code, message: String) {
+        let _ = (code, message);
+    }
 }
 
 /// Answers model requests by its own means.
@@ -327,6 +332,13 @@ pub struct WireFormat {
 
 /// Finds the recorded answer to a request.
 pub trait Playback: Send + Sync {
+    /// What of this request is not as it was recorded although the recorded answer still fits, for a warning. Asked before
+    /// [`Playback::next`], about the same request.
+    fn remark(&self, request: &Request) -> Option<(&'static Code, String)> {
+        let _ = request;
+        None
+    }
+
     /// The next recorded answer whose request has the shape of this one. `Err` says how the request differs.
     fn next(&self, request: &Request) -> Result<Recorded, Error>;
 }

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, HashSet};
 
 use capsule_api::{
-    BlockDelta, BlockId, BlockKind, BlockStart, CallId, Catalogue, ContentBlock, DriverOut, Event, Events, Response,
-    StreamItem, Usage, serde_json::Value,
+    BlockDelta, BlockId, BlockKind, BlockStart, CallId, Catalogue, Code, ContentBlock, DriverOut, Event, Events,
+    Response, StreamItem, Usage, serde_json::Value,
 };
 
 /// The ids of tool calls in a conversation. Each is used once, whatever a provider sends.
@@ -224,5 +224,10 @@ impl DriverOut for LiveAnswer<'_> {
             StreamItem::Usage(usage) => self.usage = Some(usage),
             _ => {}
         }
+    }
+
+    fn warning(&mut self, code: &'static Code, message: String) {
+        let code = code.id;
+        self.events.emit(Event::Warning { code, message });
     }
 }

@@ -19,6 +19,9 @@ pub(crate) struct PlaybackDriver {
 #[async_trait]
 impl Driver for PlaybackDriver {
     async fn request(&self, request: &Request, out: &mut dyn DriverOut) -> Result<Response, Error> {
+        if let Some((code, message)) = self.playback.remark(request) {
+            out.warning(code, message);
+        }
         match self.playback.next(request)? {
             Recorded::Response(response) => {
                 taping::whole(&self.services, request, &response);

@@ -45,5 +45,21 @@ pub(crate) const EXHAUSTED: Code = Code {
     remedy: "A tape answers the run that was recorded; for another task record another tape, or use a driver of a provider.",
 };
 
+/// The user says something else.
+pub(crate) const OTHER_INPUT: Code = Code {
+    id: "cassette-other-input",
+    kind: ErrorKind::Protocol,
+    meaning: "What the user says is not what was said when the tape was recorded. A warning: the tape answers what it has.",
+    remedy: "For an answer to this task, record another tape, or use a driver of a provider.",
+};
+
 /// All of them.
-pub const ALL: &[&Code] = &[&UNREADABLE, &MALFORMED, &VERSION, &TOO_LARGE, &DRIFT, &EXHAUSTED];
+pub const ALL: &[&Code] = &[
+    &UNREADABLE,
+    &MALFORMED,
+    &VERSION,
+    &TOO_LARGE,
+    &DRIFT,
+    &EXHAUSTED,
+    &OTHER_INPUT,
+];

@@ -5,9 +5,13 @@ use std::{
     time::Duration,
 };
 
-use capsule_api::{Bytes, Error, Playback, Recorded, Request, RequestShape, Secrets, Tape, TapeEntry};
+use capsule_api::{Bytes, Code, Error, Playback, Recorded, Request, RequestShape, Secrets, Tape, TapeEntry};
 
-use crate::{codes, settings::Drift, shape::differences};
+use crate::{
+    codes,
+    settings::Drift,
+    shape::{differences, other_input},
+};
 
 /// A tape and where it is.
 pub(crate) struct Player {
@@ -32,15 +36,18 @@ impl Player {
 }
 
 impl Playback for Player {
+    fn remark(&self, request: &Request) -> Option<(&'static Code, String)> {
+        let shape = self.shape(request);
+        let at = self.position(*self.at.lock().unwrap_or_else(PoisonError::into_inner), &shape);
+        let message = other_input(self.tape.entries.get(at)?.shape(), &shape)?;
+        Some((&codes::OTHER_INPUT, message))
+    }
+
     fn next(&self, request: &Request) -> Result<Recorded, Error> {
         let mut at = self.at.lock().unwrap_or_else(PoisonError::into_inner);
-        let shape = RequestShape::of(request).map_text(|text| self.secrets.redact(text).into_owned());
+        let shape = self.shape(request);
         let entries = &self.tape.entries;
-        // A new conversation plays the tape from its start, unless the tape goes on with one.
-        let fits = |at: usize| entries.get(at).is_some_and(|entry| entry.shape().roles == shape.roles);
-        if !fits(*at) && fits(0) {
-            *at = 0;
-        }
+        *at = self.position(*at, &shape);
         let Some(entry) = entries.get(*at) else {
             let message = format!(
                 "the tape has {} answers, and this is request {}",
@@ -66,6 +73,18 @@ impl Playback for Player {
 }
 
 impl Player {
+    fn shape(&self, request: &Request) -> RequestShape {
+        RequestShape::of(request).map_text(|text| self.secrets.redact(text).into_owned())
+    }
+
+    /// Where a request of this shape is played from, when the tape is at `at`. A new conversation plays the tape from its start, unless the
+    /// tape goes on with one.
+    fn position(&self, at: usize, shape: &RequestShape) -> usize {
+        let entries = &self.tape.entries;
+        let fits = |at: usize| entries.get(at).is_some_and(|entry| entry.shape().roles == shape.roles);
+        if !fits(at) && fits(0) { 0 } else { at }
+    }
+
     fn recorded(&self, entry: &TapeEntry) -> Recorded {
         match entry {
             TapeEntry::Response(entry) => Recorded::Response(entry.response.clone()),

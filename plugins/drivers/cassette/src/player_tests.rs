@@ -115,3 +115,24 @@ fn what_is_hidden_on_the_tape_is_not_compared() {
     let (player, request) = answered(Drift::Fail, "key [redacted]", "key hidden");
     assert_eq!(player.next(&request).unwrap(), Recorded::Response(answer("so")));
 }
+
+#[test]
+fn another_input_is_remarked_and_answered_all_the_same() {
+    let player = player(&[(1, "one"), (2, "two")]);
+    assert_eq!(player.remark(&request(1)), None);
+    let mut other = request(1);
+    other.messages = vec![Message::User {
+        content: vec![ContentBlock::text("stop")],
+    }];
+    let (code, message) = player.remark(&other).unwrap();
+    assert_eq!(code.id, "cassette-other-input");
+    assert_eq!(
+        message,
+        "the tape was recorded with another input, and answers that one\n  recorded: go\n  now:      stop"
+    );
+    assert_eq!(player.next(&other).unwrap(), Recorded::Response(answer("one")));
+    // A tool's result is no input, and a request that is not on the tape is an error and no remark.
+    let (player, request) = answered(Drift::Ignore, "7", "8");
+    assert_eq!(player.remark(&request), None);
+    assert_eq!(player.remark(&self::request(3)), None);
+}

@@ -7,7 +7,7 @@ const SHOWN: usize = 200;
 
 /// How `now` differs from the recorded shape in a way that makes the recorded answer wrong, for people to read; empty if it does not.
 ///
-/// What the user says may differ: a rehearsal is for trying things, and the tape answers what it has. So may the tools on offer, as
+/// What the user says may differ ([`other_input`] tells it): a rehearsal is for trying things, and the tape answers what it has. So may the tools on offer, as
 /// long as nothing else shows a difference.
 pub(crate) fn differences(recorded: &RequestShape, now: &RequestShape) -> Vec<String> {
     let mut found = Vec::new();
@@ -39,8 +39,24 @@ pub(crate) fn differences(recorded: &RequestShape, now: &RequestShape) -> Vec<St
     found
 }
 
-/// Both texts from a little before where they part.
+/// How what the user says differs from what was recorded, for people to read; `None` if it does not, or was not recorded.
+pub(crate) fn other_input(recorded: &RequestShape, now: &RequestShape) -> Option<String> {
+    if recorded.roles != now.roles || recorded.last.len() != now.last.len() {
+        return None;
+    }
+    let new_roles = &now.roles[now.roles.len() - now.last.len()..];
+    let mut said = new_roles.iter().zip(recorded.last.iter().zip(&now.last));
+    let (_, (told, text)) = said.find(|(role, (told, text))| *role == "user" && told != text)?;
+    let message = "the tape was recorded with another input, and answers that one";
+    Some(format!("{message}\n{}", both(told, text)))
+}
+
 fn difference(n: usize, recorded: &str, now: &str) -> String {
+    format!("the result of tool call {n} differs\n{}", both(recorded, now))
+}
+
+/// Both texts from a little before where they part.
+fn both(recorded: &str, now: &str) -> String {
     let same = recorded.chars().zip(now.chars()).take_while(|(a, b)| a == b).count();
     let from = same.saturating_sub(20);
     let excerpt = |text: &str| {
@@ -49,11 +65,7 @@ fn difference(n: usize, recorded: &str, now: &str) -> String {
         let end = if text.chars().count() > from + SHOWN { "…" } else { "" };
         format!("{start}{}{end}", shown.escape_debug())
     };
-    format!(
-        "the result of tool call {n} differs\n  recorded: {}\n  now:      {}",
-        excerpt(recorded),
-        excerpt(now)
-    )
+    format!("  recorded: {}\n  now:      {}", excerpt(recorded), excerpt(now))
 }
 
 #[cfg(test)]

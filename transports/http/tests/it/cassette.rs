@@ -78,6 +78,25 @@ async fn a_tape_answers_and_the_tools_really_run() {
 }
 
 #[tokio::test]
+async fn another_input_than_the_recorded_one_is_a_warning_once_and_the_same_one_none() {
+    let warnings = |log: &Log| {
+        let warning = |event| match event {
+            Event::Warning { code, message } => Some((code, message)),
+            _ => None,
+        };
+        log.events().into_iter().filter_map(warning).collect::<Vec<_>>()
+    };
+    let (_, log) = play(&tape("Hello, Ada!")).await;
+    let message = "the tape was recorded with another input, and answers that one\n  \
+                   recorded: Greet Ada\n  now:      Greet Grace, please";
+    assert_eq!(warnings(&log), [("cassette-other-input", message.to_owned())]);
+    let mut same = tape("Hello, Ada!");
+    same["entries"][0]["request"]["last"] = json!(["Greet Grace, please"]);
+    let (_, log) = play(&same).await;
+    assert_eq!(warnings(&log), []);
+}
+
+#[tokio::test]
 async fn a_tool_that_answers_something_else_is_drift_and_both_are_shown() {
     let (outcome, _) = play(&tape("Hello, Ada Lovelace!")).await;
     let error = outcome.unwrap_err();
