@@ -8,7 +8,7 @@ use capsule_api::{ErrorKind, Event};
 use capsule_fakes::{Answer, Close, Position, Provider, Reply, Script, Step};
 use capsule_session::What;
 
-use crate::run::{Bench, Ran, hello_on_claude, hello_on_http};
+use crate::run::{Bench, DRIVERS, Ran, hello_on_claude, hello_on_driver};
 
 /// A failure that nobody asks about again. The CLI asks a few times more than the driver, in other words each time.
 const ONCE: RangeInclusive<usize> = 1..=3;
@@ -20,9 +20,11 @@ fn fails_the_same(step: impl Into<Step>, kind: ErrorKind, requests: &RangeInclus
     // After cut streams the CLI asks without streaming.
     let script = Script::new().then(step).repeat_last().allow_non_streaming();
     let bench = Bench::new();
-    let provider = bench.provider(script.clone());
-    let ran = bench.run(&hello_on_http(&provider.url()));
-    failed("http", &ran, kind, &provider, requests);
+    for driver in DRIVERS {
+        let provider = bench.provider(script.clone());
+        let ran = bench.run(&hello_on_driver(driver, &provider.url()));
+        failed(driver, &ran, kind, &provider, requests);
+    }
     if let Some(cli) = capsule_fakes::claude() {
         let provider = bench.provider(script);
         let ran = bench.run(&hello_on_claude(&cli, &provider.url()));
@@ -80,13 +82,13 @@ fn a_provider_that_stays_overloaded_is_overloaded_after_a_bounded_number_of_trie
 
 #[test]
 fn a_stream_that_is_cut_each_time_is_the_networks() {
-    let cut = half().cut(Position::Events(4), Close::EndOfBody);
+    let cut = half().cut(Position::Content, Close::EndOfBody);
     fails_the_same(cut, ErrorKind::Network, &RETRIED);
 }
 
 #[test]
 fn a_connection_that_breaks_each_time_is_the_networks() {
-    let cut = half().cut(Position::Events(4), Close::Reset);
+    let cut = half().cut(Position::Content, Close::Reset);
     fails_the_same(cut, ErrorKind::Network, &RETRIED);
 }
 

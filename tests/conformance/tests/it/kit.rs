@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use capsule_transport_kit::{Fixture, Report, check_at_once};
+use capsule_api::{DriverDescriptor, Registry};
+use capsule_transport_kit::{Fixture, Report, Verdict, check_at_once};
 
-use crate::{claude::Claude, codex::Codex, echo::Echo, http::Http};
+use crate::{claude::Claude, codex::Codex, echo::Echo, http::Http, http::On, run::DRIVERS};
 
 /// Cases of one transport that run at the same time: each of the CLI's is a process of some hundred megabytes.
 const CASES_AT_ONCE: usize = 3;
@@ -47,4 +48,33 @@ async fn every_registered_transport_has_a_fixture_and_conforms() {
         "{}",
         failed.iter().map(ToString::to_string).collect::<String>()
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_transport_that_owns_its_loop_conforms_on_every_driver() {
+    let registry = Registry::<DriverDescriptor>::linked().expect("drivers are linked");
+    let with_a_wire = registry.iter().filter(|driver| driver.wire.is_some());
+    let registered: BTreeSet<_> = with_a_wire.map(|driver| driver.name).collect();
+    assert_eq!(
+        registered,
+        BTreeSet::from(DRIVERS),
+        "drivers with a wire, and those tried"
+    );
+    for driver in DRIVERS {
+        // The API of Ollama has no word for a refusal: it comes as any other text.
+        let not_told: &[&str] = if driver == "ollama" {
+            &["a_refusal_is_no_answer"]
+        } else {
+            &[]
+        };
+        let report = check_at_once(&On(driver), CASES_AT_ONCE).await;
+        let failed = |verdict: &Verdict| matches!(verdict, Verdict::Failed(_));
+        let failed: Vec<_> = report
+            .lines
+            .iter()
+            .filter(|line| failed(&line.verdict))
+            .map(|line| line.case)
+            .collect();
+        assert_eq!(failed, not_told, "{driver}: {report}");
+    }
 }

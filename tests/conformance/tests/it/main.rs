@@ -16,6 +16,7 @@ mod errors;
 #[path = "../../../../transports/http/tests/it/fixture.rs"]
 mod http;
 mod kit;
+mod long;
 mod matrix;
 mod oracle;
 mod run;

@@ -1,4 +1,4 @@
-//! One capsule, the real sandbox, four ways to a model: the same run.
+//! One capsule, the real sandbox, every driver and every CLI: the same run.
 //!
 //! Equal means: the same outcome, the same number of calls and of denied calls, the same [`Fold`](capsule_api::Fold) (texts, reasoning, the
 //! calls in the model's order with their arguments, how each ended and what the model was told), and the same story:
@@ -14,7 +14,9 @@ use capsule_fakes::{Reply, Script};
 use capsule_session::{TaskState, What};
 use serde_json::json;
 
-use crate::run::{Bench, Ran, hello, hello_on_claude, hello_on_codex, hello_on_http, hello_script};
+use crate::run::{
+    Bench, DRIVERS, Ran, hello, hello_on_claude, hello_on_codex, hello_on_driver, hello_on_tape, hello_script,
+};
 
 /// The story of a run.
 #[derive(Debug, Default, PartialEq)]
@@ -87,11 +89,21 @@ fn kind(event: &Event) -> Option<String> {
     })
 }
 
-/// Runs the script through the driver and, where they are installed, through the CLIs. The provider finds nothing wrong with any.
+/// Runs the script through each driver, through the tape of one of these runs and, where they are installed, through the CLIs. The
+/// provider finds nothing wrong with any.
 fn on_all(bench: &Bench, script: &Script) -> Vec<(&'static str, Ran)> {
-    let provider = bench.provider(script.clone());
-    let mut runs = vec![("http", bench.run(&hello_on_http(&provider.url())))];
-    provider.assert_clean();
+    let mut runs = Vec::new();
+    let mut tape = None;
+    for driver in DRIVERS {
+        let provider = bench.provider(script.clone());
+        let (ran, recorded) = bench.run_recorded(&hello_on_driver(driver, &provider.url()));
+        runs.push((driver, ran));
+        tape = Some(recorded);
+        provider.assert_clean();
+    }
+    let tape = tape.expect("there are drivers");
+    runs.push(("cassette", bench.run(&hello_on_tape(&tape))));
+    // `component` has its column here: a driver that is itself a component, over the same provider.
     if let Some(cli) = capsule_fakes::claude() {
         let provider = bench.provider(script.clone());
         runs.push(("claude", bench.run(&hello_on_claude(&cli, &provider.url()))));
@@ -110,7 +122,7 @@ fn lines<const N: usize>(lines: [&str; N]) -> Vec<String> {
 }
 
 #[test]
-fn the_capsule_hello_is_the_same_run_on_the_tape_on_http_and_on_the_clis() {
+fn the_capsule_hello_is_the_same_run_on_every_driver_and_on_the_clis() {
     let bench = Bench::new();
     let tape = bench.run(&hello());
     let wanted = Story {
@@ -164,7 +176,7 @@ fn the_capsule_hello_is_the_same_run_on_the_tape_on_http_and_on_the_clis() {
 }
 
 #[test]
-fn reasoning_and_failed_calls_are_the_same_on_http_and_on_the_clis() {
+fn reasoning_and_failed_calls_are_the_same_on_every_driver_and_on_the_clis() {
     let first = Reply::new()
         .thinking(["Whom ", "to greet?"].as_slice(), "seal")
         .and_text(["I begin ", "with nobody."].as_slice())

@@ -3,11 +3,11 @@
 use std::{
     ffi::OsString,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, Mutex},
 };
 
-use capsule::{Choice, Surroundings, assemble_in};
-use capsule_api::{Error, Fold, HttpClient, Input, Outcome, Residue};
+use capsule::{Assembled, Choice, Surroundings, assemble_in, assemble_recorded};
+use capsule_api::{Error, Fold, HttpClient, Input, Outcome, Recorder, Residue, Tape, TapeEntry};
 use capsule_fakes::{Provider, Script};
 use capsule_manifest::Override;
 use capsule_session::{Entry, Read, Report, RunPlace, Task, What};
@@ -41,17 +41,30 @@ pub(crate) fn set<const N: usize>(mut choice: Choice, values: [String; N]) -> Ch
     choice
 }
 
+/// The drivers that ask a provider: each is a column of the matrix, and held to the kit.
+pub(crate) const DRIVERS: [&str; 4] = ["anthropic", "openai", "openai-responses", "ollama"];
+
 /// The capsule `hello` on `http` with the driver `anthropic`, led to this provider.
 pub(crate) fn hello_on_http(endpoint: &str) -> Choice {
+    hello_on_driver("anthropic", endpoint)
+}
+
+/// The same with another driver.
+pub(crate) fn hello_on_driver(driver: &str, endpoint: &str) -> Choice {
     set(
         hello(),
         [
-            "inference.driver=anthropic".to_owned(),
+            format!("inference.driver={driver}"),
             format!("inference.endpoint={endpoint}"),
             "inference.api_key=sk-ant-dummy-0123456789".to_owned(),
             "inference.retry={max_retries: 2, initial_delay: 1ms, max_delay: 5ms}".to_owned(),
         ],
     )
+}
+
+/// The capsule `hello` on this tape.
+pub(crate) fn hello_on_tape(tape: &Path) -> Choice {
+    set(hello(), [format!("inference.tape={}", tape.display())])
 }
 
 /// The capsule `hello` on the real CLI, led to this provider.
@@ -108,6 +121,17 @@ impl Bench {
         self.run_in(choice, self.surroundings())
     }
 
+    /// The same, and what was said to the model and by it is a tape afterwards.
+    pub(crate) fn run_recorded(&self, choice: &Choice) -> (Ran, PathBuf) {
+        let kept = Arc::new(Kept::default());
+        let assembled = assemble_recorded(choice, self.surroundings(), kept.clone());
+        let ran = self.run_assembled(assembled.unwrap_or_else(|failure| panic!("{failure:?}")));
+        let entries = std::mem::take(&mut *kept.0.lock().unwrap());
+        let tape = self.dir.path().join("tape.json");
+        std::fs::write(&tape, Tape::new("hello", entries).to_text()).unwrap();
+        (ran, tape)
+    }
+
     /// The same over another way to the network.
     pub(crate) fn run_over(&self, choice: &Choice, http: Arc<dyn HttpClient>) -> Ran {
         let surroundings = Surroundings {
@@ -117,7 +141,7 @@ impl Bench {
         self.run_in(choice, surroundings)
     }
 
-    fn surroundings(&self) -> Surroundings {
+    pub(crate) fn surroundings(&self) -> Surroundings {
         let dir = self.dir.path().to_owned();
         let env = move |name: &str| -> Option<OsString> {
             let place = match name {
@@ -135,7 +159,10 @@ impl Bench {
     }
 
     fn run_in(&self, choice: &Choice, surroundings: Surroundings) -> Ran {
-        let assembled = assemble_in(choice, surroundings).unwrap_or_else(|failure| panic!("{failure:?}"));
+        self.run_assembled(assemble_in(choice, surroundings).unwrap_or_else(|failure| panic!("{failure:?}")))
+    }
+
+    fn run_assembled(&self, assembled: Assembled) -> Ran {
         let input = Input::text(assembled.loaded.manifest.task.clone().unwrap());
         let task = Task::new(&assembled.agent.services);
         let run_dir = assembled.places.make_run_dir(task.log.task()).unwrap();
@@ -159,6 +186,16 @@ impl Bench {
         assert!(left.is_empty(), "the run left {left:?}");
         assert_eq!(report.residue, Residue::default());
         Ran { report, log }
+    }
+}
+
+/// Keeps all exchanges.
+#[derive(Default)]
+pub(crate) struct Kept(pub(crate) Mutex<Vec<TapeEntry>>);
+
+impl Recorder for Kept {
+    fn record(&self, entry: TapeEntry) {
+        self.0.lock().unwrap().push(entry);
     }
 }
 
