@@ -44,9 +44,8 @@ pub(super) struct Shared {
 }
 
 /// Serves a connection to its end.
-pub(super) async fn serve(shared: Arc<Shared>, stream: TcpStream, peer: SocketAddr) {
+pub(super) async fn serve(shared: Arc<Shared>, stream: TcpStream, peer: SocketAddr, exchange: Exchange) {
     let _ = stream.set_nodelay(true);
-    let exchange = Exchange::new();
     let io = TimedIo::new(stream, exchange.clone(), shared.limits, Arc::clone(&shared.clock));
     let seen = exchange.clone();
     let service = {
@@ -93,9 +92,8 @@ pub(super) async fn serve(shared: Arc<Shared>, stream: TcpStream, peer: SocketAd
 type Answer = Pin<Box<dyn Future<Output = Result<Response<Tracked>, Infallible>> + Send>>;
 
 async fn respond(shared: &Shared, exchange: &Exchange, request: Request<Incoming>, peer: SocketAddr) -> Response<Body> {
-    let ambiguous = exchange.begin();
     let (head, body) = request.into_parts();
-    match admit(shared, ambiguous, &head, body).await {
+    match admit(shared, exchange, &head, body).await {
         Ok(body) => shared.handler.handle(Request::from_parts(head, body), peer).await,
         Err(refusal) => {
             tracing::debug!(%peer, ?refusal, "request refused");
@@ -105,11 +103,13 @@ async fn respond(shared: &Shared, exchange: &Exchange, request: Request<Incoming
     }
 }
 
-async fn admit(shared: &Shared, ambiguous: bool, head: &Parts, body: Incoming) -> Result<Bytes, Refusal> {
+async fn admit(shared: &Shared, exchange: &Exchange, head: &Parts, body: Incoming) -> Result<Bytes, Refusal> {
+    let ambiguous = exchange.begin();
     if ambiguous {
         return Err(Refusal::of(StatusCode::BAD_REQUEST));
     }
     shared.guard.check(head, shared.local, shared.limits.body_bytes)?;
+    exchange.admit();
     let reading = read(body, shared.limits.body_bytes);
     let read = timeout(&*shared.clock, shared.limits.body_timeout, reading).await;
     read.unwrap_or_else(|_| Err(Refusal::of(StatusCode::REQUEST_TIMEOUT)))

@@ -37,6 +37,7 @@ struct State {
     phase: Phase,
     /// Requests begun so far, so that a limit of one request is not taken for the next one's.
     requests: u64,
+    admitted: bool,
     refused: bool,
     scan: HeadScan,
 }
@@ -47,6 +48,7 @@ impl Exchange {
         let state = State {
             phase: Phase::Head,
             requests: 0,
+            admitted: false,
             refused: false,
             scan: HeadScan::default(),
         };
@@ -68,6 +70,16 @@ impl Exchange {
     /// Whether no request was begun.
     pub(super) fn is_unused(&self) -> bool {
         self.state().requests == 0
+    }
+
+    /// The request may be made, so the client may use the connection.
+    pub(super) fn admit(&self) {
+        self.state().admitted = true;
+    }
+
+    /// Whether a request was admitted.
+    pub(super) fn was_admitted(&self) -> bool {
+        self.state().admitted
     }
 
     /// The request is refused: its body stays unread, and the connection ends with the answer.

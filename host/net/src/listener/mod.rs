@@ -10,6 +10,7 @@ mod body;
 mod connection;
 mod guard;
 mod io;
+mod newcomers;
 mod scan;
 mod server;
 
@@ -43,7 +44,8 @@ impl<H: Handler> Handler for Arc<H> {
 /// The bounds of a listener.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Connections at once. One more waits, unaccepted, until one of them ends.
+    /// Connections at once. One more takes the place of the oldest that has not been admitted to ask; where all have been, it waits until one
+    /// of them ends.
     pub connections: usize,
     /// Bytes of a request's head; more is 431. At least 8 KiB.
     pub header_bytes: usize,

@@ -13,6 +13,8 @@ use tokio_util::sync::CancellationToken;
 use super::{
     Guard, Handler, Limits,
     connection::{Shared, serve},
+    io::Exchange,
+    newcomers::Newcomers,
 };
 use crate::codes;
 
@@ -146,23 +148,30 @@ const LONGEST_BACK_OFF: Duration = Duration::from_secs(1);
 
 async fn accept(listener: &impl Accept, shared: &Arc<Shared>, connections: &mut JoinSet<()>) {
     let places = Arc::new(Semaphore::new(shared.limits.connections));
+    let mut newcomers = Newcomers::default();
     let mut back_off = FIRST_BACK_OFF;
     loop {
         while let Some(ended) = connections.try_join_next() {
             report(ended);
         }
-        // A place first: whoever does not get one waits in the kernel's queue and costs nothing here.
-        let Ok(place) = Arc::clone(&places).acquire_owned().await else {
-            return;
-        };
         match listener.accept().await {
             Ok((stream, peer)) => {
                 back_off = FIRST_BACK_OFF;
-                let shared = Arc::clone(shared);
-                connections.spawn(async move {
-                    serve(shared, stream, peer).await;
+                if places.available_permits() == 0 {
+                    // Else connections that say nothing would keep out those that may ask, until the header time-out.
+                    newcomers.end_oldest();
+                }
+                // Whoever comes behind this one waits in the kernel's queue and costs nothing here.
+                let Ok(place) = Arc::clone(&places).acquire_owned().await else {
+                    return;
+                };
+                let (exchange, of_task) = (Exchange::new(), Arc::clone(shared));
+                let of_connection = exchange.clone();
+                let task = connections.spawn(async move {
+                    serve(of_task, stream, peer, of_connection).await;
                     drop(place);
                 });
+                newcomers.add(exchange, task, shared.limits.connections);
             }
             Err(error) if is_about_one_connection(&error) => {}
             Err(error) => {

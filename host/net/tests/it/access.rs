@@ -3,7 +3,7 @@
 use capsule_net::Limits;
 use tokio::io::AsyncWriteExt as _;
 
-use crate::raw::{Script, TOKEN, ask, connect, long, post, read_until, server};
+use crate::raw::{Script, TOKEN, ask, connect, long, post, read_to_end, read_until, server};
 
 #[tokio::test]
 async fn m_04_silent_connections_and_a_slow_call_delay_nobody() {
@@ -114,6 +114,36 @@ async fn one_connection_over_the_limit_waits_for_a_place() {
     };
     let ((status, _), ()) = tokio::join!(asking, freeing);
     assert_eq!(status, 200);
+}
+
+#[tokio::test]
+async fn m_04_silent_connections_give_way_to_whoever_may_ask() {
+    let script = Script::new();
+    let limits = Limits {
+        connections: 2,
+        ..long()
+    };
+    let server = server(&script, limits).await;
+    let mut running = connect(&server).await;
+    let request = post(&server, "/wait", "content-length: 2\r\n", "{}");
+    running.write_all(request.as_bytes()).await.unwrap();
+    script.started(1).await;
+    let mut silent = Vec::new();
+    for _ in 0..20 {
+        let mut stream = connect(&server).await;
+        stream.write_all(b"POST /echo HT").await.unwrap();
+        silent.push(stream);
+    }
+    let call = post(&server, "/echo", "content-length: 2\r\nconnection: close\r\n", "{}");
+    assert_eq!(ask(&server, &call).await.0, 200);
+    for stream in &mut silent {
+        assert_eq!(read_to_end(stream).await, "", "it had to go");
+    }
+    // Who was admitted stays, also where it has nothing to say.
+    script.go.add_permits(1);
+    read_until(&mut running, "gone").await;
+    running.write_all(request.as_bytes()).await.unwrap();
+    script.started(2).await;
 }
 
 #[tokio::test]
