@@ -27,7 +27,7 @@ pub(crate) enum Command {
     Tool(Tool),
     /// Serve a capsule's tools to any client of MCP, on standard input and output or on HTTP
     Mcp(Mcp),
-    /// Show the transports and drivers of this program
+    /// Show the transports and drivers of this program, and which could run here
     Transports(Transports),
     /// Say what each tool may do, and which transports could run here
     Doctor(Doctor),
@@ -43,7 +43,7 @@ pub(crate) enum Command {
 /// Which capsule, and what of its manifest to change for this run.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct Selection {
-    /// Run on this transport instead of the manifest's
+    /// Run on this transport instead of the manifest's; `process` is whichever command-line agent can run
     #[arg(long, value_name = "NAME")]
     pub(crate) transport: Option<String>,
     /// Ask for this model
@@ -175,7 +175,11 @@ pub(crate) struct Mcp {
 }
 
 #[derive(Args, Debug)]
-#[command(after_help = "Example:\n  capsule transports --json")]
+#[command(after_help = "Examples:\n  \
+    capsule transports\n  \
+    capsule transports --json | jq '.transports[] | select(.family == \"cli\")'\n\n\
+    Each transport looks at this machine and says whether it could run, and what is missing. Nothing is\n\
+    sent, and the network is not used. Exit code 0, whatever could run.")]
 pub(crate) struct Transports {
     /// Print them as JSON
     #[arg(long)]

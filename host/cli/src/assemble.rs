@@ -20,6 +20,7 @@ use crate::{
     args::Selection,
     catalog, grants, links,
     script::{self, Script},
+    select,
 };
 
 /// How long guests may take to end when the program does.
@@ -66,12 +67,18 @@ impl Choice {
     }
 
     pub(crate) fn load(&self) -> Result<Loaded, Failure> {
-        let transports = catalog::transports()?;
+        self.load_for(None)
+    }
+
+    /// Reads the manifest for a member of the family that it asks for.
+    pub(crate) fn load_for(&self, member: Option<&str>) -> Result<Loaded, Failure> {
+        let transports = catalog::schemas()?;
         if let Some(name) = &self.transport {
-            transports.get(name)?;
+            catalog::check_name(&transports, name)?;
         }
         let mut options = Options::new(&transports, links::DEFAULT_TRANSPORT);
         options.transport = self.transport.as_deref();
+        options.member = member;
         options.model = self.model.as_deref();
         options.overrides = &self.overrides;
         Ok(capsule_manifest::load(&self.path, &options)?)
@@ -203,7 +210,7 @@ fn assemble_for(
     recorder: Option<Arc<dyn Recorder>>,
 ) -> Result<Assembled, Failure> {
     let Equipped {
-        loaded,
+        mut loaded,
         secrets,
         toolbox,
         places,
@@ -213,7 +220,10 @@ fn assemble_for(
     services.recorder = recorder;
     let peer = match toolbox.script() {
         Some(script) => Peer::script(script),
-        None => Peer::model(&loaded, &services)?,
+        None => {
+            let chosen_by = settle(choice, &mut loaded, &services)?;
+            Peer::model(&loaded, chosen_by, &services)?
+        }
     };
     let warnings = toolbox
         .warnings()
@@ -228,6 +238,7 @@ fn assemble_for(
     let agent = Agent {
         capsule,
         descriptor: peer.descriptor,
+        chosen_by: peer.chosen_by,
         transport: peer.transport,
         toolkit,
         prompting: peer.prompting,
@@ -242,9 +253,19 @@ fn assemble_for(
     })
 }
 
+/// Chooses the transport where the capsule asks for a family of them, and reads the manifest for it; returns how, in words.
+fn settle(choice: &Choice, loaded: &mut Loaded, services: &Services) -> Result<Option<String>, Failure> {
+    let Some(chosen) = select::member(loaded, services)? else {
+        return Ok(None);
+    };
+    *loaded = choice.load_for(Some(chosen.member.name))?;
+    Ok(Some(format!("{}: {}", loaded.asked, chosen.how)))
+}
+
 /// Who works on the tasks.
 struct Peer {
     descriptor: &'static TransportDescriptor,
+    chosen_by: Option<String>,
     transport: Box<dyn Transport>,
     prompting: Prompting,
 }
@@ -253,14 +274,15 @@ impl Peer {
     fn script(script: Arc<dyn Tool>) -> Self {
         Self {
             descriptor: &script::DESCRIPTOR,
+            chosen_by: None,
             transport: Box::new(Script(script)),
             prompting: Prompting::default(),
         }
     }
 
-    fn model(loaded: &Loaded, services: &Services) -> Result<Self, Failure> {
-        let transports = catalog::transports()?;
-        let descriptor = transports.get(&loaded.selected)?;
+    fn model(loaded: &Loaded, chosen_by: Option<String>, services: &Services) -> Result<Self, Failure> {
+        let transports = catalog::schemas()?;
+        let descriptor = transports.registry().get(&loaded.selected)?;
         let chosen = loaded.settings(&transports)?;
         let secrets = &*services.secrets;
         let prompting = Prompting {
@@ -272,6 +294,7 @@ impl Peer {
         let transport = (descriptor.build)(chosen.settings.clone(), services.clone()).map_err(redacted)?;
         Ok(Self {
             descriptor,
+            chosen_by,
             transport,
             prompting,
         })

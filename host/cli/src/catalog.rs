@@ -1,6 +1,9 @@
 //! What this program has linked: transports, drivers, and every error code there is.
 
-use capsule_api::{Code, DriverDescriptor, Error, Registry, TransportDescriptor};
+use capsule_api::{Code, DriverDescriptor, Error, Registry, TransportDescriptor, nearest};
+use capsule_manifest::{TransportSchemas as _, Transports};
+
+use crate::links;
 
 /// The linked transports.
 ///
@@ -8,6 +11,32 @@ use capsule_api::{Code, DriverDescriptor, Error, Registry, TransportDescriptor};
 /// None is linked, or two share a name.
 pub fn transports() -> Result<Registry<TransportDescriptor>, Error> {
     Registry::linked()
+}
+
+/// The linked transports, and the name that stands for a family of them.
+///
+/// # Errors
+/// As for [`transports`].
+pub(crate) fn schemas() -> Result<Transports, Error> {
+    let (name, family) = links::FAMILY;
+    Ok(Transports::new(transports()?, name, family))
+}
+
+/// Whether there is a transport, or a family, of this name.
+///
+/// # Errors
+/// There is none; the message lists what there is, the hint has the nearest spelling.
+pub(crate) fn check_name(schemas: &Transports, name: &str) -> Result<(), Error> {
+    let names = schemas.names();
+    if names.iter().any(|known| known == name) {
+        return Ok(());
+    }
+    let message = format!("no transport is called `{name}`; there are: {}", names.join(", "));
+    let error = Error::new(&capsule_api::registry_codes::UNKNOWN, message);
+    Err(match nearest(name, names.iter().map(String::as_str)) {
+        Some(near) => error.hint(format!("Did you mean `{near}`?")),
+        None => error,
+    })
 }
 
 /// The linked drivers.

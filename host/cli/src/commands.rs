@@ -34,7 +34,7 @@ pub(crate) fn execute(command: Command) -> Result<ExitCode, Failure> {
 }
 
 /// Runs `work` on a runtime that ends with it.
-fn on_runtime<T>(work: impl Future<Output = T>) -> Result<T, Failure> {
+pub(crate) fn on_runtime<T>(work: impl Future<Output = T>) -> Result<T, Failure> {
     let runtime = runtime()?;
     let done = runtime.block_on(work);
     runtime.shutdown_timeout(RUNTIME_GRACE);

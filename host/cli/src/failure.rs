@@ -57,7 +57,43 @@ pub(crate) mod codes {
         meaning: "The run is longer than a tape may be; no tape was written.",
         remedy: "Record a shorter run.",
     };
-    pub(crate) const ALL: &[&Code] = &[&USAGE, &INTERNAL, &OUTPUT, &TAPE, &TAPE_FILE, &TAPE_FULL, &SCRIPT];
+    pub(crate) const NO_PROGRAM: Code = Code {
+        id: "cli-no-program",
+        kind: ErrorKind::TransportUnavailable,
+        meaning: "The capsule runs on a command-line agent, and none of those that this program knows could run here.",
+        remedy: "Install one of them and log in, or run the capsule with `--transport` on another transport; `capsule doctor` shows what could run.",
+    };
+    pub(crate) const PROGRAM_NOT_FOUND: Code = Code {
+        id: "cli-program-not-found",
+        kind: ErrorKind::TransportUnavailable,
+        meaning: "The program that `inference.command` names is not there.",
+        remedy: "Install it, or give `inference.command` the path of the program.",
+    };
+    pub(crate) const DIALECT: Code = Code {
+        id: "cli-dialect-unclear",
+        kind: ErrorKind::Settings,
+        meaning: "The program that `inference.command` names does not tell which transport talks to it.",
+        remedy: "Set `inference.dialect` to one of the transports that the message lists.",
+    };
+    pub(crate) const PROBE_TIMEOUT: Code = Code {
+        id: "cli-probe-timeout",
+        kind: ErrorKind::TransportUnavailable,
+        meaning: "A transport did not say in time whether it could run here.",
+        remedy: "Run its program by hand and see whether it answers.",
+    };
+    pub(crate) const ALL: &[&Code] = &[
+        &USAGE,
+        &INTERNAL,
+        &OUTPUT,
+        &TAPE,
+        &TAPE_FILE,
+        &TAPE_FULL,
+        &SCRIPT,
+        &NO_PROGRAM,
+        &PROGRAM_NOT_FOUND,
+        &DIALECT,
+        &PROBE_TIMEOUT,
+    ];
 }
 
 /// Why a command did not do its work.

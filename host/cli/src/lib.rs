@@ -16,14 +16,17 @@
 
 mod args;
 mod assemble;
+mod candidates;
 mod catalog;
 mod commands;
 mod exit;
 mod failure;
 mod grants;
 mod links;
+mod program;
 mod rehearsal;
 mod script;
+mod select;
 mod signals;
 mod view;
 

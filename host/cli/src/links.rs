@@ -12,6 +12,9 @@ use capsule_transport_http as _;
 /// The transport of a manifest that names none.
 pub(crate) const DEFAULT_TRANSPORT: &str = "http";
 
+/// The name that stands for every transport of a family, and the family.
+pub(crate) const FAMILY: (&str, &str) = ("process", "cli");
+
 /// The driver that plays tapes, and its settings.
 pub(crate) mod player {
     /// Its name, with which the codes of its errors begin.

@@ -11,7 +11,7 @@ use std::{
 };
 
 use anstyle::{AnsiColor, Style};
-use capsule_api::{Error, Limit, Outcome, Probe, Secrets};
+use capsule_api::{Billing, Error, Limit, Outcome, Probe, Secrets};
 use capsule_session::{Reader, Report};
 
 use crate::{Assembled, Failure, failure};
@@ -128,6 +128,17 @@ fn limit(which: Limit) -> &'static str {
     }
 }
 
+/// Who pays for a run; `None` where nobody does.
+fn payer(billing: Billing) -> Option<&'static str> {
+    match billing {
+        Billing::Free => None,
+        Billing::ApiKey => Some("billed to the API key"),
+        Billing::Subscription => Some("billed to the subscription"),
+        Billing::Token => Some("billed to the subscription of the token"),
+        _ => Some("who is billed is not known"),
+    }
+}
+
 pub(crate) fn count(n: impl Into<u64>, what: &str) -> String {
     let n = n.into();
     format!("{n} {what}{}", if n == 1 { "" } else { "s" })
@@ -151,6 +162,9 @@ fn write_plan(out: &mut dyn Write, assembled: &Assembled, probe: &Probe) -> io::
     let agent = &assembled.agent;
     writeln!(out, "capsule    {} {}", agent.capsule.name, agent.capsule.version)?;
     writeln!(out, "transport  {}", agent.descriptor.name)?;
+    if let Some(how) = &agent.chosen_by {
+        writeln!(out, "           {how}")?;
+    }
     for (name, value) in &probe.facts {
         writeln!(out, "           {name}: {}", plain(value))?;
     }
@@ -160,10 +174,14 @@ fn write_plan(out: &mut dyn Write, assembled: &Assembled, probe: &Probe) -> io::
         agent.prompting.model.as_deref().unwrap_or("the transport's default")
     )?;
     writeln!(out, "requests   at most {}", agent.prompting.limits.requests)?;
-    let capabilities = &assembled.loaded.manifest.capabilities;
     for tool in &agent.toolkit.catalogue().tools {
         writeln!(out, "tool       {}", tool.name)?;
     }
+    write_grants(out, assembled)
+}
+
+fn write_grants(out: &mut dyn Write, assembled: &Assembled) -> io::Result<()> {
+    let capabilities = &assembled.loaded.manifest.capabilities;
     for grant in &capabilities.filesystem {
         let may = match grant.mode {
             capsule_manifest::Mode::ReadOnly => "may read",

@@ -55,6 +55,8 @@ pub struct Agent {
     pub capsule: CapsuleInfo,
     /// The transport's descriptor.
     pub descriptor: &'static TransportDescriptor,
+    /// In words, how it was chosen, where the capsule left that to the host.
+    pub chosen_by: Option<String>,
     /// The transport, built from its settings.
     pub transport: Box<dyn Transport>,
     /// The tools.
@@ -110,6 +112,7 @@ impl Agent {
         let start = RunStart {
             capsule: (self.capsule.name.clone(), self.capsule.version.clone()),
             transport: self.descriptor.name,
+            chosen_by: self.chosen_by.clone(),
             context: context.as_ref().map(|context| context.name().to_owned()),
             input: input.clone(),
         };

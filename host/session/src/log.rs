@@ -30,6 +30,8 @@ pub struct RunStart {
     pub capsule: (String, String),
     /// The transport's name.
     pub transport: &'static str,
+    /// In words, how it was chosen, where the capsule left that to the host.
+    pub chosen_by: Option<String>,
     /// The kept context, if there is one.
     pub context: Option<String>,
     /// The task.

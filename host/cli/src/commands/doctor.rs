@@ -1,44 +1,64 @@
 //! `capsule doctor`: what each tool may do, what could run here and why not, and the versions of both.
 
 use std::{
-    io::{self, Write as _},
+    io::{self, Write},
     process::ExitCode,
     sync::Arc,
 };
 
 use anstyle::Style;
-use capsule_api::{Error, Probe, Services, TransportDescriptor};
+use capsule_api::{Error, Services};
 use capsule_manifest::Loaded;
 use capsule_tools::{Profile, ToolReport};
 use serde_json::{Value, json};
 
-use super::on_runtime;
+use super::{on_runtime, transports::stand};
 use crate::{
     Choice, Failure, Surroundings,
     args::Doctor,
     assemble::{self, Equipped},
+    candidates::{self, Tried},
     catalog, exit, failure,
+    select::{self, Chosen},
     view::plain,
 };
 
 pub(crate) fn doctor(args: &Doctor) -> Result<ExitCode, Failure> {
     let surroundings = Surroundings::process();
     let outside = args.path.as_os_str() == "." && !args.path.join(capsule_manifest::FILE_NAME).exists();
+    let choice = Choice::of(&args.path);
     // Outside a capsule it says what this program could run.
-    let equipped = match outside {
+    let mut equipped = match outside {
         true => None,
-        false => Some(assemble::equip(&Choice::of(&args.path))?),
+        false => Some(assemble::equip(&choice)?),
     };
-    let transports = transports(equipped.as_ref(), surroundings)?;
+    let secrets = match &equipped {
+        Some(equipped) => Arc::clone(&equipped.secrets),
+        None => assemble::secrets_of(std::path::Path::new(".")),
+    };
+    let services = Services::new(surroundings.clock, secrets, surroundings.http);
+    // A script runs on no transport.
+    let script = equipped
+        .as_ref()
+        .is_some_and(|equipped| equipped.toolbox.script().is_some());
+    let chosen = match &mut equipped {
+        Some(equipped) if !script => choose(&choice, &mut equipped.loaded, &services)?,
+        _ => None,
+    };
+    let schemas = catalog::schemas()?;
+    let loaded = equipped.as_ref().map(|equipped| &equipped.loaded);
     let report = Report {
         tools: equipped.as_ref().map(|equipped| equipped.toolbox.reports().to_vec()),
         warnings: equipped.as_ref().map(warnings).unwrap_or_default(),
-        // A script runs on no transport.
-        script: equipped
-            .as_ref()
-            .is_some_and(|equipped| equipped.toolbox.script().is_some()),
-        selected: equipped.as_ref().map(|equipped| equipped.loaded.selected.clone()),
-        transports,
+        script,
+        asked: loaded.map(|loaded| loaded.asked.clone()),
+        chosen,
+        transports: on_runtime(candidates::tried(
+            schemas.registry().iter(),
+            &schemas,
+            loaded,
+            &services,
+        ))?,
     };
     let written = if args.json { report.json() } else { report.text() };
     if let Some(equipped) = equipped {
@@ -56,59 +76,17 @@ fn warnings(equipped: &Equipped) -> Vec<(&'static str, String)> {
     all.map(|warning| (warning.code, warning.message.clone())).collect()
 }
 
-/// A transport, tried.
-struct Tried {
-    name: &'static str,
-    summary: &'static str,
-    /// `Err` where the manifest has no settings for it that hold.
-    probe: Result<Probe, Error>,
-}
-
-/// Each transport with what it says about this machine; nothing is sent.
-fn transports(equipped: Option<&Equipped>, surroundings: Surroundings) -> Result<Vec<Tried>, Failure> {
-    let registry = catalog::transports()?;
-    let secrets = match equipped {
-        Some(equipped) => Arc::clone(&equipped.secrets),
-        None => assemble::secrets_of(std::path::Path::new(".")),
-    };
-    let services = Services::new(surroundings.clock, secrets, surroundings.http);
-    let loaded = equipped.map(|equipped| &equipped.loaded);
-    let tried = registry.iter().map(|descriptor| {
-        let transport = build(descriptor, loaded, &services);
-        let probe = match transport {
-            Ok(transport) => on_runtime(async move { transport.probe(false).await }).map_err(unwrapped),
-            Err(error) => Err(error),
-        };
-        Tried {
-            name: descriptor.name,
-            summary: descriptor.summary,
-            probe: probe.map_err(|error| error.map_text(|text| services.secrets.redact(text).into_owned())),
+/// The member that would run of the family that the capsule asks for, if it asks for one. The manifest is then read for that member.
+fn choose(choice: &Choice, loaded: &mut Loaded, services: &Services) -> Result<Option<Result<Chosen, Error>>, Failure> {
+    match select::member(loaded, services) {
+        Ok(None) => Ok(None),
+        Ok(Some(chosen)) => {
+            *loaded = choice.load_for(Some(chosen.member.name))?;
+            Ok(Some(Ok(chosen)))
         }
-    });
-    Ok(tried.collect())
-}
-
-fn unwrapped(failure: Failure) -> Error {
-    match failure {
-        Failure::Error(error) => error,
-        other => Error::new(&failure::codes::INTERNAL, format!("{other:?}")),
+        Err(Failure::Error(error)) => Ok(Some(Err(error))),
+        Err(other) => Err(other),
     }
-}
-
-/// The transport with the manifest's settings for it, or with none.
-fn build(
-    descriptor: &'static TransportDescriptor,
-    loaded: Option<&Loaded>,
-    services: &Services,
-) -> Result<Box<dyn capsule_api::Transport>, Error> {
-    let settings = match loaded {
-        Some(loaded) => loaded.settings_for(descriptor.name, &catalog::transports()?)?.settings,
-        None => {
-            let schema = (descriptor.settings_schema)(None);
-            capsule_api::Settings::new(serde_json::Map::new(), &schema, std::path::PathBuf::from("."))
-        }
-    };
-    (descriptor.build)(settings, services.clone())
 }
 
 /// All that the doctor found.
@@ -116,18 +94,32 @@ struct Report {
     tools: Option<Vec<ToolReport>>,
     warnings: Vec<(&'static str, String)>,
     script: bool,
-    selected: Option<String>,
+    /// The transport, or the family of them, that the capsule asks for.
+    asked: Option<String>,
+    /// Which of the family would run, if it asks for one.
+    chosen: Option<Result<Chosen, Error>>,
     transports: Vec<Tried>,
 }
 
 impl Report {
     /// Whether the capsule's transport could run; without a capsule, whether any could.
     fn could_run(&self) -> bool {
-        let usable = |tried: &Tried| matches!(&tried.probe, Ok(probe) if probe.usable.is_ok());
-        match &self.selected {
+        let usable = |tried: &Tried| tried.error().is_none();
+        match (&self.asked, self.selected()) {
             _ if self.script => true,
-            Some(name) => self.transports.iter().any(|tried| tried.name == name && usable(tried)),
-            None => self.transports.iter().any(usable),
+            (None, _) => self.transports.iter().any(usable),
+            (Some(_), selected) => {
+                let mut tried = self.transports.iter();
+                tried.any(|tried| Some(tried.descriptor.name) == selected && usable(tried))
+            }
+        }
+    }
+
+    /// The transport that the capsule would run on; `None` where it asks for a family and none of it can be chosen.
+    fn selected(&self) -> Option<&str> {
+        match &self.chosen {
+            Some(chosen) => chosen.as_ref().ok().map(|chosen| chosen.member.name),
+            None => self.asked.as_deref(),
         }
     }
 
@@ -153,36 +145,55 @@ impl Report {
         }
         writeln!(out, "{bold}Transports{bold:#}")?;
         for tried in &self.transports {
-            let mark = match !self.script && self.selected.as_deref() == Some(tried.name) {
+            let name = tried.descriptor.name;
+            let mark = match !self.script && self.selected() == Some(name) {
                 true => " (this capsule's)",
                 false => "",
             };
-            writeln!(out, "  {:<10} {}{mark}", tried.name, state(tried).0)?;
-            facts(tried)
-                .iter()
-                .try_for_each(|(name, value)| writeln!(out, "    {name}: {}", plain(value)))?;
-            if let Some(hint) = state(tried).1 {
-                writeln!(out, "    {dim}{}{dim:#}", plain(&hint))?;
-            }
+            writeln!(out, "  {bold}{name}{bold:#}{mark}")?;
+            stand(tried, 4, &mut out)?;
         }
+        self.family(&mut out)?;
         writeln!(out, "\ncapsule {}", env!("CARGO_PKG_VERSION"))
     }
 
+    /// What the family that the capsule asks for comes to.
+    fn family(&self, out: &mut dyn Write) -> io::Result<()> {
+        let (Some(asked), Some(chosen)) = (&self.asked, &self.chosen) else {
+            return Ok(());
+        };
+        let bold = Style::new().bold();
+        writeln!(out, "  {bold}{asked}{bold:#} (what this capsule asks for)")?;
+        match chosen {
+            Ok(Chosen { member, how }) => writeln!(out, "    runs on {}: {}", member.name, plain(how)),
+            Err(error) => {
+                writeln!(out, "    could not run: {}", plain(&error.message))?;
+                writeln!(out, "    {}", plain(&error.hint))
+            }
+        }
+    }
+
     fn json(&self) -> io::Result<()> {
+        let chosen = self.chosen.as_ref();
+        let how = chosen.and_then(|chosen| chosen.as_ref().ok()).map(|chosen| &chosen.how);
+        let unclear = chosen.and_then(|chosen| chosen.as_ref().err());
         let shown = json!({
             "capsule": env!("CARGO_PKG_VERSION"),
             "could_run": self.could_run(),
-            "transport": self.selected,
+            "asked": self.asked,
+            "transport": self.selected(),
+            "chosen_by": how,
+            "error": unclear.map(candidates::error),
             "tools": self.tools.as_ref().map(|tools| tools.iter().map(tool).collect::<Vec<_>>()),
             "warnings": self.warnings.iter().map(|(code, message)| json!({"code": code, "message": message})).collect::<Vec<_>>(),
-            "transports": self.transports.iter().map(transport).collect::<Vec<_>>(),
+            "transports": self.transports.iter().map(Tried::json).collect::<Vec<_>>(),
         });
         writeln!(io::stdout().lock(), "{shown:#}")
     }
 }
 
 /// A tool in words: what it may do, what is granted or asked for in vain, its limits.
-fn words(tool: &ToolReport) -> Vec<String> {
+pub(super) fn words(tool: &ToolReport) -> Vec<String> {
     let mut lines = Vec::new();
     if tool.profile == Profile::Text {
         return vec!["returns a text; runs no code".to_owned()];
@@ -199,24 +210,7 @@ fn words(tool: &ToolReport) -> Vec<String> {
     lines
 }
 
-/// How a transport stands, and what to do.
-fn state(tried: &Tried) -> (String, Option<String>) {
-    match &tried.probe {
-        Ok(Probe { usable: Ok(()), .. }) => ("could run".to_owned(), None),
-        Ok(Probe { usable: Err(error), .. }) => (format!("could not run: {}", error.message), hint(error)),
-        Err(error) => (format!("not set up: {}", error.message), hint(error)),
-    }
-}
-
-fn hint(error: &Error) -> Option<String> {
-    (!error.hint.is_empty()).then(|| error.hint.to_string())
-}
-
-fn facts(tried: &Tried) -> &[(String, String)] {
-    tried.probe.as_ref().map_or(&[], |probe| &probe.facts)
-}
-
-fn tool(tool: &ToolReport) -> Value {
+pub(super) fn tool(tool: &ToolReport) -> Value {
     json!({
         "name": tool.name,
         "profile": tool.profile.as_str(),
@@ -224,24 +218,5 @@ fn tool(tool: &ToolReport) -> Value {
         "may": tool.may,
         "notes": tool.notes,
         "limits": tool.limits,
-    })
-}
-
-fn transport(tried: &Tried) -> Value {
-    let facts: serde_json::Map<String, Value> = facts(tried)
-        .iter()
-        .cloned()
-        .map(|(name, value)| (name, value.into()))
-        .collect();
-    let error = match &tried.probe {
-        Ok(probe) => probe.usable.as_ref().err(),
-        Err(error) => Some(error),
-    };
-    json!({
-        "name": tried.name,
-        "summary": tried.summary,
-        "usable": error.is_none(),
-        "facts": facts,
-        "error": error.map(|error| json!({"code": error.code, "message": error.message, "hint": error.hint})),
     })
 }

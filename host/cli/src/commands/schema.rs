@@ -8,7 +8,7 @@ use std::{
 use crate::{Failure, catalog, failure, links};
 
 pub(crate) fn schema() -> Result<ExitCode, Failure> {
-    let schema = capsule_manifest::schema(&catalog::transports()?, links::DEFAULT_TRANSPORT);
+    let schema = capsule_manifest::schema(&catalog::schemas()?, links::DEFAULT_TRANSPORT);
     writeln!(io::stdout().lock(), "{schema:#}").map_err(|error| failure::output(&error))?;
     Ok(ExitCode::SUCCESS)
 }

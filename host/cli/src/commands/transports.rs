@@ -1,65 +1,155 @@
 //! `capsule transports`: what is registered, and what could run here.
 
 use std::{
-    io::{self, Write as _},
+    io::{self, Write},
+    path::Path,
     process::ExitCode,
 };
 
 use anstyle::Style;
+use capsule_api::{DriverDescriptor, Registry, Services, TransportDescriptor};
+use capsule_manifest::{TransportSchemas as _, Transports};
 use serde_json::{Value, json};
 
-use crate::{Failure, args::Transports, catalog, failure};
+use super::on_runtime;
+use crate::{
+    Failure, Surroundings,
+    args::Transports as Args,
+    assemble,
+    candidates::{self, Tried},
+    catalog, failure,
+    view::plain,
+};
 
-pub(crate) fn transports(args: &Transports) -> Result<ExitCode, Failure> {
-    let (transports, drivers) = (catalog::transports()?, catalog::drivers()?);
-    let written = if args.json {
-        let transports: Vec<_> = transports.iter().map(describe).collect();
-        let drivers: Vec<_> = drivers
-            .iter()
-            .map(|driver| json!({"name": driver.name, "crate": driver.crate_name, "summary": driver.summary, "example": driver.example}))
-            .collect();
-        writeln!(
-            io::stdout().lock(),
-            "{:#}",
-            json!({"transports": transports, "drivers": drivers})
-        )
-    } else {
-        let transports = transports.iter().map(|t| (t.name, t.summary, t.crate_name));
-        let drivers = drivers.iter().map(|d| (d.name, d.summary, d.crate_name));
-        table("Transports", transports).and_then(|()| table("\nDrivers of the transport http", drivers))
+pub(crate) fn transports(args: &Args) -> Result<ExitCode, Failure> {
+    let surroundings = Surroundings::process();
+    let secrets = assemble::secrets_of(Path::new("."));
+    let services = Services::new(surroundings.clock, secrets, surroundings.http);
+    let schemas = catalog::schemas()?;
+    let tried = on_runtime(candidates::tried(schemas.registry().iter(), &schemas, None, &services))?;
+    let listed = Listed {
+        tried,
+        schemas,
+        drivers: catalog::drivers()?,
+    };
+    let written = match args.json {
+        true => writeln!(io::stdout().lock(), "{:#}", listed.json()),
+        false => listed.text(&mut anstream::stdout().lock()),
     };
     written.map_err(|error| failure::output(&error))?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn table<'a>(title: &str, rows: impl Iterator<Item = (&'a str, &'a str, &'a str)>) -> io::Result<()> {
-    let mut out = anstream::stdout().lock();
-    let (bold, dim) = (Style::new().bold(), Style::new().dimmed());
-    writeln!(out, "{bold}{title}{bold:#}")?;
-    let rows: Vec<_> = rows.collect();
-    let width = rows.iter().map(|(name, ..)| name.len()).max().unwrap_or_default();
-    for (name, summary, from) in rows {
-        writeln!(out, "  {name:<width$}  {summary} {dim}[{from}]{dim:#}")?;
-    }
-    Ok(())
+/// All that is linked.
+struct Listed {
+    tried: Vec<Tried>,
+    schemas: Transports,
+    drivers: Registry<DriverDescriptor>,
 }
 
-fn describe(transport: &capsule_api::TransportDescriptor) -> Value {
+impl Listed {
+    fn text(&self, out: &mut dyn Write) -> io::Result<()> {
+        let (bold, dim) = (Style::new().bold(), Style::new().dimmed());
+        let names = self.schemas.names();
+        let width = names.iter().map(String::len).max().unwrap_or_default();
+        writeln!(out, "{bold}Transports{bold:#}")?;
+        for tried in &self.tried {
+            let TransportDescriptor {
+                name,
+                summary,
+                crate_name,
+                ..
+            } = tried.descriptor;
+            writeln!(out, "  {name:<width$}  {summary} {dim}[{crate_name}]{dim:#}")?;
+            stand(tried, width + 4, out)?;
+        }
+        if let Some((name, members)) = self.family() {
+            let members = members.join(", ");
+            writeln!(
+                out,
+                "  {name:<width$}  The first of {members} that could run here, or the one that `inference.command` is for."
+            )?;
+            let now = self
+                .first()
+                .map_or("none could run here", |first| first.descriptor.name);
+            writeln!(out, "{:1$}now: {now}", "", width + 4)?;
+        }
+        writeln!(out, "\n{bold}Drivers of the transport http{bold:#}")?;
+        let width = self.drivers.names().map(str::len).max().unwrap_or_default();
+        for driver in self.drivers.iter() {
+            let DriverDescriptor {
+                name,
+                summary,
+                crate_name,
+                ..
+            } = driver;
+            writeln!(out, "  {name:<width$}  {summary} {dim}[{crate_name}]{dim:#}")?;
+        }
+        Ok(())
+    }
+
+    fn family(&self) -> Option<(&'static str, Vec<String>)> {
+        let name = self.schemas.name();
+        let members = self.schemas.members(name);
+        (!members.is_empty()).then_some((name, members))
+    }
+
+    /// The member that a capsule would run on that names the family and no program.
+    fn first(&self) -> Option<&Tried> {
+        let members = self.schemas.members(self.schemas.name());
+        let is_member = |tried: &&Tried| members.iter().any(|member| member == tried.descriptor.name);
+        self.tried
+            .iter()
+            .filter(is_member)
+            .find(|tried| tried.error().is_none())
+    }
+
+    fn json(&self) -> Value {
+        let drivers: Vec<_> = self
+            .drivers
+            .iter()
+            .map(|driver| json!({"name": driver.name, "crate": driver.crate_name, "summary": driver.summary, "example": driver.example}))
+            .collect();
+        let families: Vec<_> = self
+            .family()
+            .into_iter()
+            .map(|(name, members)| json!({"name": name, "members": members, "first": self.first().map(|first| first.descriptor.name)}))
+            .collect();
+        json!({
+            "transports": self.tried.iter().map(describe).collect::<Vec<_>>(),
+            "families": families,
+            "drivers": drivers,
+        })
+    }
+}
+
+/// How a transport stands on this machine, below its own line.
+pub(super) fn stand(tried: &Tried, indent: usize, out: &mut dyn Write) -> io::Result<()> {
+    let dim = Style::new().dimmed();
+    writeln!(out, "{:indent$}{}", "", plain(&tried.state()))?;
+    for (name, value) in tried.facts() {
+        writeln!(out, "{:indent$}{}: {}", "", plain(name), plain(value))?;
+    }
+    match tried.hint() {
+        Some(hint) => writeln!(out, "{:indent$}{dim}{}{dim:#}", "", plain(hint)),
+        None => Ok(()),
+    }
+}
+
+fn describe(tried: &Tried) -> Value {
+    let transport = tried.descriptor;
     let most = transport.at_most;
-    json!({
-        "name": transport.name,
-        "crate": transport.crate_name,
-        "family": transport.family,
-        "summary": transport.summary,
-        "at_most": {
-            "streams": most.streams,
-            "thinking": most.thinking,
-            "usage": most.usage,
-            "resumes": most.resumes,
-            "parallel_tools": most.parallel_tools,
-            "interrupts": most.interrupts,
-            "host_owns_loop": most.host_owns_loop,
-        },
-        "example": transport.example,
-    })
+    let mut shown = tried.json();
+    shown["crate"] = transport.crate_name.into();
+    shown["at_most"] = json!({
+        "streams": most.streams,
+        "thinking": most.thinking,
+        "usage": most.usage,
+        "resumes": most.resumes,
+        "parallel_tools": most.parallel_tools,
+        "interrupts": most.interrupts,
+        "host_owns_loop": most.host_owns_loop,
+    });
+    shown["example"] = transport.example.into();
+    shown
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use capsule_manifest::Override;
+use capsule_manifest::{Override, TransportSchemas as _};
 
 use super::file;
 use crate::{Choice, Failure, catalog, links};
@@ -33,7 +33,11 @@ fn who_asks(choice: &Choice) -> Result<Asks, Failure> {
     if loaded.manifest.script.is_some() {
         return Ok(Asks::Script);
     }
-    let transport = catalog::transports()?.get(&loaded.selected)?;
+    let schemas = catalog::schemas()?;
+    if !schemas.members(&loaded.selected).is_empty() {
+        return Ok(Asks::Peer(schemas.name()));
+    }
+    let transport = schemas.registry().get(&loaded.selected)?;
     Ok(match transport.at_most.host_owns_loop {
         true => Asks::Host,
         false => Asks::Peer(transport.name),

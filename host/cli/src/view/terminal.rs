@@ -79,10 +79,12 @@ impl<O: Write, E: Write> View<O, E> {
         match &entry.what {
             What::RunStart(start) => {
                 let (name, version) = &start.capsule;
+                let how = start.chosen_by.as_ref().map(|how| format!(" ({how})"));
+                let how = how.unwrap_or_default();
                 self.mark(
                     "●",
                     AnsiColor::Cyan,
-                    &format!("{name} {version} on {}", start.transport),
+                    &format!("{name} {version} on {}{how}", start.transport),
                 )
             }
             What::Model(event) => self.model(event),
@@ -94,8 +96,10 @@ impl<O: Write, E: Write> View<O, E> {
 
     fn model(&mut self, event: &Event) -> io::Result<()> {
         match event {
-            Event::Started { model, peer, .. } => {
-                let parts = [model.as_deref(), peer.as_deref()];
+            Event::Started {
+                model, peer, billing, ..
+            } => {
+                let parts = [model.as_deref(), peer.as_deref(), super::payer(*billing)];
                 let parts: Vec<_> = parts.into_iter().flatten().map(plain).collect();
                 if parts.is_empty() {
                     Ok(())

@@ -29,7 +29,7 @@ fn doctor_says_in_words_what_each_tool_may_do() {
     assert_eq!(ran.code, 0, "{ran:#?}");
     for line in [
         "may read files below /data (",
-        "could run (this capsule's)",
+        "  echo (this capsule's)\n    could run\n",
         "a call takes at most 1m, 256MiB of memory",
     ] {
         assert!(ran.out.contains(line), "{line}: {}", ran.out);

@@ -19,3 +19,4 @@ mod signals;
 mod storage;
 mod support;
 mod traces;
+mod transports;

@@ -123,6 +123,7 @@ fn run_start() -> What {
     What::RunStart(RunStart {
         capsule,
         transport: "echo",
+        chosen_by: Some("pets: the first of echo, parrot that could run here".into()),
         context,
         input,
     })

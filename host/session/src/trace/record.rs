@@ -124,6 +124,7 @@ impl Scribe {
             "capsule": start.capsule.0,
             "capsule_version": start.capsule.1,
             "transport": start.transport,
+            "chosen_by": start.chosen_by,
             "context": start.context,
             "input": parts,
         }))

@@ -158,6 +158,7 @@ where
             version: "0.1.0".into(),
         },
         descriptor: &SCRIPTED,
+        chosen_by: None,
         transport: Box::new(Scripted(Arc::new(move |input, io| Box::pin(turn(input, io))))),
         toolkit: Arc::new(Mirrors),
         prompting: Prompting::default(),

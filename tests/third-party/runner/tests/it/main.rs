@@ -1,6 +1,8 @@
 //! A third party's program has its own transport and all of ours, and the guide shows these very files.
 #![cfg(test)]
 
+mod family;
+
 use std::{fs, path::Path, process::Command};
 
 fn run(dir: &Path, args: &[&str]) -> (String, String, Option<i32>) {
