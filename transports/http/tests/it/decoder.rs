@@ -6,7 +6,7 @@ use std::{
     path::PathBuf,
 };
 
-use capsule_api::{BlockStart, DriverDescriptor, Framing, Registry, Retry, StopReason, StreamItem, WireFormat};
+use capsule_api::{BlockStart, DriverDescriptor, Error, Framing, Registry, Retry, StopReason, StreamItem, WireFormat};
 use capsule_transport_http::decoder::Framer;
 
 #[path = "../../fuzz/properties.rs"]
@@ -58,8 +58,26 @@ fn no_decoder_panics_on_a_recorded_stream_that_is_cut_or_damaged() {
     }
 }
 
-/// What a recorded stream of this format has in it.
-fn kinds(format: WireFormat, bytes: &[u8]) -> BTreeSet<&'static str> {
+/// The recorded streams of each driver, with its name.
+fn streams_of_drivers() -> Vec<(String, WireFormat, Vec<u8>)> {
+    let drivers = Registry::<DriverDescriptor>::linked().unwrap();
+    let mut streams = Vec::new();
+    for (path, _, bytes) in recorded() {
+        // The crate's name, and where it has two formats the beginning of the file's.
+        let parts: Vec<_> = path.iter().rev().filter_map(|part| part.to_str()).collect();
+        let driver = match (parts[3], parts[0]) {
+            ("openai", file) if file.starts_with("responses-") => "openai-responses",
+            (name, _) if parts[2] == "tests" => name,
+            _ => continue,
+        };
+        let format = drivers.get(driver).unwrap().wire.unwrap();
+        streams.push((driver.to_owned(), format, bytes));
+    }
+    streams
+}
+
+/// What a driver makes of a stream, and how it failed if it did.
+fn decoded(format: WireFormat, bytes: &[u8]) -> (Vec<StreamItem>, Option<Error>) {
     let mut framer = Framer::new(format.framing);
     let (mut decoder, mut frames, mut items) = ((format.decoder)(), Vec::new(), Vec::new());
     framer.push(bytes, &mut frames).unwrap();
@@ -68,6 +86,36 @@ fn kinds(format: WireFormat, bytes: &[u8]) -> BTreeSet<&'static str> {
         "[DONE]" => decoder.done(&mut items).err(),
         _ => decoder.frame(frame, &mut items).err(),
     });
+    (items, failed)
+}
+
+/// The same frames with everything that the framing leaves open: a byte order mark, other line ends, no space, comments, data of two lines.
+fn framed_otherwise(framing: Framing, stream: &str) -> String {
+    let lines = stream
+        .lines()
+        .map(|line| match (framing, line.strip_prefix("data: {")) {
+            (Framing::EventStream, Some(object)) => format!(": comment\r\ndata:{{\r\ndata: {object}\r\n"),
+            (Framing::EventStream, None) => format!("{}\r", line.replacen(": ", ":", 1)),
+            (Framing::JsonLines, _) => format!("\r\n  {line} \r\n"),
+        });
+    lines.fold("\u{feff}".to_owned(), |text, line| text + &line)
+}
+
+#[test]
+fn h_04_the_same_stream_in_another_framing_says_the_same() {
+    for (driver, format, bytes) in streams_of_drivers() {
+        let other = framed_otherwise(format.framing, str::from_utf8(&bytes).unwrap());
+        let (said, failed) = decoded(format, &bytes);
+        let (said_otherwise, failed_otherwise) = decoded(format, other.as_bytes());
+        assert_eq!(said_otherwise, said, "{driver}: {other}");
+        let code = |failed: Option<Error>| failed.map(|error| error.code);
+        assert_eq!(code(failed_otherwise), code(failed), "{driver}");
+    }
+}
+
+/// What a recorded stream of this format has in it.
+fn kinds(format: WireFormat, bytes: &[u8]) -> BTreeSet<&'static str> {
+    let (items, failed) = decoded(format, bytes);
     let mut kinds: BTreeSet<_> = items
         .iter()
         .filter_map(|item| match item {
@@ -92,21 +140,9 @@ fn kinds(format: WireFormat, bytes: &[u8]) -> BTreeSet<&'static str> {
 
 #[test]
 fn the_recorded_streams_of_each_driver_have_every_kind_of_item_that_its_format_has() {
-    let drivers = Registry::<DriverDescriptor>::linked().unwrap();
     let mut found: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
-    for (path, _, bytes) in recorded() {
-        // The crate's name, and where it has two formats the beginning of the file's.
-        let parts: Vec<_> = path.iter().rev().filter_map(|part| part.to_str()).collect();
-        let driver = match (parts[3], parts[0]) {
-            ("openai", file) if file.starts_with("responses-") => "openai-responses",
-            (name, _) if parts[2] == "tests" => name,
-            _ => continue,
-        };
-        let format = drivers.get(driver).unwrap().wire.unwrap();
-        found
-            .entry(driver.to_owned())
-            .or_default()
-            .extend(kinds(format, &bytes));
+    for (driver, format, bytes) in streams_of_drivers() {
+        found.entry(driver).or_default().extend(kinds(format, &bytes));
     }
     let all = ["call", "end", "error", "refusal", "text", "thinking", "usage"];
     // The API of Ollama has no word for a refusal.

@@ -4,7 +4,7 @@ use capsule_api::{
     Outcome,
     serde_json::{Value, json},
 };
-use capsule_fakes::{Chunking, Quirk, Reply, Script};
+use capsule_fakes::{Block, Chunking, Quirk, Reply, Script};
 
 use super::{DRIVERS, code, results, stand};
 use crate::stand::{Stand, completed, spec};
@@ -61,6 +61,35 @@ async fn h_09_reasoning_goes_back_as_each_provider_wants_it() {
         let (echoed, expected) = echo(driver, &body);
         assert_eq!(echoed, expected, "{driver}");
     }
+}
+
+#[tokio::test]
+async fn h_09_sealed_reasoning_of_a_compatible_endpoint_goes_back_whole() {
+    let piece = |text: &str, detail: Value| json!({"content": "", "reasoning": text, "reasoning_details": [detail]});
+    let thinking = Block::Other {
+        start: piece(
+            "Let me ",
+            json!({"type": "reasoning.text", "text": "Let me ", "index": 0}),
+        ),
+        deltas: vec![
+            piece("see.", json!({"type": "reasoning.text", "text": "see.", "index": 0})),
+            piece("", json!({"type": "reasoning.text", "signature": "seal-1", "index": 0})),
+        ],
+    };
+    let call = |reply: Reply| reply.call("a", "greet", json!({"name": "Ada"}));
+    let script = Script::new()
+        .then(call(Reply::new().block(thinking)))
+        .then(Reply::text("ok"));
+    let mut stand = stand("openai", script).await;
+    assert_eq!(stand.turn("go").await.unwrap(), completed("ok"));
+    stand.provider.assert_clean();
+    assert_eq!(stand.log.fold().thinking(), ["Let me see."]);
+    let echoed = stand.provider.requests()[1].body["messages"][2].clone();
+    let whole = json!([{"type": "reasoning.text", "text": "Let me see.", "index": 0, "signature": "seal-1"}]);
+    assert_eq!(
+        (&echoed["reasoning_details"], &echoed["reasoning_content"]),
+        (&whole, &Value::Null)
+    );
 }
 
 /// What the request says of the first answer, and what it should say.
