@@ -125,6 +125,13 @@ impl Error {
         self
     }
 
+    /// The same failure, with words before its explanation that say where it came up.
+    #[must_use]
+    pub fn within(mut self, context: &str) -> Self {
+        self.message.insert_str(0, context);
+        self
+    }
+
     /// The explanation.
     #[must_use]
     pub fn message(&self) -> &str {

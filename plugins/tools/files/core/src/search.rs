@@ -267,7 +267,7 @@ fn clipped(line: &str, start: usize) -> String {
     let before = line[..start].chars().count();
     let skip = before.saturating_sub(LONGEST_LINE / 4);
     let shown: String = line.chars().skip(skip).take(LONGEST_LINE).collect();
-    let rest = line.chars().skip(skip + LONGEST_LINE).next().is_some();
+    let rest = line.chars().nth(skip + LONGEST_LINE).is_some();
     format!(
         "{}{shown}{}",
         if skip > 0 { "…" } else { "" },
