@@ -99,6 +99,7 @@ async fn p_12_the_environment_is_the_allow_list(cli: &Cli) {
             "CLAUDE_CODE_MAX_OUTPUT_TOKENS",
             "CLAUDE_CODE_MAX_RETRIES",
             "CLAUDE_CONFIG_DIR",
+            "CLAUDE_SECURESTORAGE_CONFIG_DIR",
             "DISABLE_AUTOUPDATER",
         ]
     } else {

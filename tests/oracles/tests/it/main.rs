@@ -8,6 +8,7 @@
 //! `CAPSULE_TEST_PYTHON`, else `tests/oracles/install-python.sh .tools`.
 #![cfg(test)]
 
+mod bridge;
 mod cancel;
 mod cli;
 mod errors;

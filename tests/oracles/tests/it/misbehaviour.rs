@@ -184,10 +184,16 @@ async fn a_probe_names_path_version_and_login(cli: &Cli) {
     let probe = cli.faked(json!({})).await.probe().await;
     assert!(probe.usable.is_ok());
     let path = Path::new(cli.fake).canonicalize().unwrap().display().to_string();
-    for fact in [("path", path.as_str()), ("version", cli.version), ("login", "api_key")] {
-        let fact = (fact.0.to_owned(), fact.1.to_owned());
-        assert!(probe.facts.contains(&fact), "{fact:?} of {:?}", probe.facts);
-    }
+    let facts = [
+        ("program", path.as_str()),
+        ("version", cli.version),
+        ("tested", "yes"),
+        ("login", "api_key, from the settings"),
+    ];
+    assert_eq!(
+        probe.facts,
+        facts.map(|(name, value)| (name.to_owned(), value.to_owned()))
+    );
 }
 
 /// The stand-in under another name, which chooses what it lacks.

@@ -4,11 +4,13 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use capsule_api::{
-    CallId, Cancel, CancelReason, Events, HttpClient as _, NobodyThere, RunEvent, SystemClock, ToolStatus, TurnIo, http,
+    CallId, Cancel, CancelReason, ErrorKind, Events, HttpClient as _, NobodyThere, RunEvent, SystemClock, ToolStatus,
+    TurnIo, http,
 };
 use capsule_net::NetClient;
 use capsule_transport_kit::{Entry, Recorder, TestTools};
 use capsule_transport_process::{Bridge, BridgeOptions};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::{Value, json};
 use tokio::{io::AsyncWriteExt as _, net::TcpStream};
 
@@ -117,6 +119,34 @@ async fn it_is_on_loopback_for_the_holder_of_its_own_token_and_gone_when_it_is_c
     assert!(
         TcpStream::connect(peer.address()).await.is_err(),
         "nobody listens any more"
+    );
+}
+
+#[tokio::test]
+async fn a_bridge_that_cannot_be_bound_leaves_the_tools_unavailable() {
+    const ALONE: &str = "CAPSULE_TEST_ALONE";
+    if std::env::var_os(ALONE).is_none() {
+        // In a process of its own, because there no other test needs a descriptor.
+        let test = "bridge::a_bridge_that_cannot_be_bound_leaves_the_tools_unavailable";
+        let mut again = std::process::Command::new(std::env::current_exe().unwrap());
+        let ran = again.args(["--exact", test]).env(ALONE, "1").output().unwrap();
+        let said = String::from_utf8_lossy(&ran.stdout);
+        assert!(ran.status.success() && said.contains("1 passed"), "{said}");
+        return;
+    }
+    let few = Rlimit {
+        current: Some(64),
+        ..getrlimit(Resource::Nofile)
+    };
+    setrlimit(Resource::Nofile, few).unwrap();
+    let taken: Vec<_> = std::iter::from_fn(|| std::fs::File::open("/dev/null").ok()).collect();
+    let options = BridgeOptions::new("capsule", "1.2.3");
+    let refused = Bridge::start(TestTools::offered(), options, None, Arc::new(SystemClock)).await;
+    drop(taken);
+    let error = refused.unwrap_err();
+    assert_eq!(
+        (error.code, error.kind),
+        ("process-bridge-bind", ErrorKind::ToolsUnavailable)
     );
 }
 
