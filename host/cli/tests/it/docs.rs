@@ -124,7 +124,7 @@ fn every_command_in_the_documents_works() {
 }
 
 /// One line as a shell runs it, with `capsule` in the path.
-fn shell(sandbox: &Sandbox, line: &str) -> Ran {
+pub(crate) fn shell(sandbox: &Sandbox, line: &str) -> Ran {
     let capsule = sandbox.command([""; 0]);
     let bin = sandbox.path("bin");
     if !bin.exists() {

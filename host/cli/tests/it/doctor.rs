@@ -4,14 +4,14 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::support::{ROOT, Sandbox};
+use crate::support::{Sandbox, prebuilt};
 
 fn capsule(sandbox: &Sandbox, tools: &str, capabilities: &str, inference: &str) {
     let dir = sandbox.work("box");
     fs::create_dir_all(dir.join("data")).unwrap();
     for name in ["hello", "read-file"] {
         let file = format!("{name}.wasm");
-        fs::copy(format!("{ROOT}/plugins/tools/prebuilt/{file}"), dir.join(file)).unwrap();
+        fs::copy(prebuilt(&file), dir.join(file)).unwrap();
     }
     let manifest = format!(
         "name: box\nversion: 0.1.0\ntools:\n  - {{name: hello, component: hello.wasm}}\n  - {{name: read-file, component: read-file.wasm{tools}}}\n\

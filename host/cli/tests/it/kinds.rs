@@ -4,12 +4,12 @@ use std::fs;
 
 use crate::{
     guests,
-    support::{ROOT, Sandbox, kinds, lines},
+    support::{Sandbox, kinds, lines, prebuilt},
 };
 
 fn capsule(manifest: &str) -> Sandbox {
     let sandbox = Sandbox::new();
-    let hello = fs::read(format!("{ROOT}/plugins/tools/prebuilt/hello.wasm")).unwrap();
+    let hello = fs::read(prebuilt("hello.wasm")).unwrap();
     sandbox.write("c/hello.wasm", hello);
     sandbox.write("c/capsule.yaml", format!("name: c\nversion: 0.1.0\n{manifest}"));
     sandbox

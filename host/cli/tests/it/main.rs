@@ -7,6 +7,7 @@ mod doctor;
 mod guests;
 mod http;
 mod kinds;
+mod languages;
 mod manifests;
 mod mcp;
 mod mcp_judges;

@@ -4,7 +4,7 @@ use std::fs;
 
 use crate::{
     guests,
-    support::{ROOT, Ran, Sandbox},
+    support::{Ran, Sandbox, prebuilt},
 };
 
 const HEAD: &str = "name: t\nversion: 0.1.0\ndescription: A test.\ninference: {transport: echo}\n";
@@ -83,7 +83,7 @@ fn a_missing_component_is_named() {
 
 #[test]
 fn a_truncated_component_is_named() {
-    let whole = fs::read(format!("{ROOT}/plugins/tools/prebuilt/hello.wasm")).unwrap();
+    let whole = fs::read(prebuilt("hello.wasm")).unwrap();
     for length in [0, 4, 100, whole.len() / 2, whole.len() - 1] {
         refused(&with_tool(&whole[..length])).says(&["`tool`", "tool.wasm", "hint:", "capsule explain tool-"]);
     }

@@ -219,9 +219,26 @@ pub(crate) fn copy(from: &Path, to: &Path) {
         if path.is_dir() {
             copy(&path, &target);
         } else {
-            fs::copy(&path, &target).unwrap();
+            fs::copy(or_rebuilt(path), &target).unwrap();
         }
     }
+}
+
+/// A prebuilt component of the product.
+pub(crate) fn prebuilt(name: &str) -> PathBuf {
+    or_rebuilt(Path::new(ROOT).join("plugins/tools/prebuilt").join(name))
+}
+
+/// The file itself; of a prebuilt component, the rebuilt one where `CAPSULE_TEST_REBUILT` names a folder with those.
+fn or_rebuilt(path: PathBuf) -> PathBuf {
+    let Some(rebuilt) = std::env::var_os("CAPSULE_TEST_REBUILT") else {
+        return path;
+    };
+    let file = path.canonicalize().unwrap();
+    if file.extension().is_some_and(|extension| extension == "wasm") && file.parent().unwrap().ends_with("prebuilt") {
+        return Path::new(&rebuilt).join(file.file_name().unwrap());
+    }
+    path
 }
 
 /// Times and ids of runs taken out.
