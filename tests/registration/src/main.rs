@@ -14,12 +14,13 @@ use capsule_api::{Descriptor, DriverDescriptor, Error, Registry, TransportDescri
 // As in the product: a crate that nobody names is dropped with its registration.
 use capsule_driver_anthropic as _;
 use capsule_driver_cassette as _;
+use capsule_driver_component as _;
 use capsule_driver_ollama as _;
 use capsule_driver_openai as _;
 use capsule_transport_echo as _;
 
 const TRANSPORTS: &[&str] = &["echo"];
-const DRIVERS: &[&str] = &["anthropic", "cassette", "ollama", "openai", "openai-responses"];
+const DRIVERS: &[&str] = &["anthropic", "cassette", "component", "ollama", "openai", "openai-responses"];
 
 fn main() -> ExitCode {
     let told = tell(&mut io::stdout(), &lines());

@@ -12,7 +12,7 @@ fn r_01_every_named_plugin_is_registered() {
     assert_eq!(
         (told.as_str(), run.status.code()),
         (
-            "transport: echo\ndriver: anthropic, cassette, ollama, openai, openai-responses\n",
+            "transport: echo\ndriver: anthropic, cassette, component, ollama, openai, openai-responses\n",
             Some(0)
         )
     );
