@@ -11,12 +11,13 @@
 //! | `odd output` | a good turn between a banner, a line of 300 KB, two events on one line and no final newline |
 //! | `leave a child` | a good turn that leaves a sleeper that ignores SIGTERM |
 //! | `ignore signals` | tells text, then sleeps with a child, both ignoring SIGINT and SIGTERM |
+//! | `renew the login` | a good turn, before which it writes a login that is good until later over the one that it was lent |
 //! | `read to the end` | a good turn; leaves the file `input-ended` in its configuration once its input has ended |
 #![warn(missing_docs)]
 
 use std::{
     fmt,
-    io::{Write as _, stderr, stdout},
+    io::{self, Write as _, stderr, stdout},
     os::unix::process::CommandExt as _,
     path::PathBuf,
     process::{Command, ExitCode},
@@ -40,6 +41,8 @@ pub struct Dialect {
     pub unknown: fn(String) -> Value,
     /// Where it keeps its configuration.
     pub config: Option<PathBuf>,
+    /// Its credential file, and what it makes of it when it renews the login.
+    pub login: Option<(PathBuf, fn(&mut Value))>,
 }
 
 /// What comes after a turn.
@@ -101,6 +104,13 @@ pub fn play(prompt: &str, dialect: &Dialect) -> After {
             let error = Command::new("/bin/sh").args(["-c", SLEEPER]).exec();
             err(format_args!("{error}"));
         }
+        "renew the login" => {
+            if let Err(error) = renew(dialect) {
+                err(format_args!("the login was not renewed: {error}"));
+                return After::Exit(ExitCode::FAILURE);
+            }
+            run();
+        }
         "read to the end" => {
             run();
             if let Some(config) = &dialect.config {
@@ -110,6 +120,13 @@ pub fn play(prompt: &str, dialect: &Dialect) -> After {
         _ => return After::Unknown,
     }
     After::InputEnd
+}
+
+fn renew(dialect: &Dialect) -> io::Result<()> {
+    let (path, edit) = dialect.login.as_ref().ok_or(io::ErrorKind::NotFound)?;
+    let mut login = serde_json::from_slice(&std::fs::read(path)?)?;
+    edit(&mut login);
+    std::fs::write(path, login.to_string())
 }
 
 impl After {

@@ -2,7 +2,7 @@
 //!
 //! Named `…-old` it is an old version.
 
-use std::{io::BufRead as _, process::ExitCode};
+use std::{io::BufRead as _, path::Path, process::ExitCode};
 
 use capsule_oracles::{After, Dialect, err, named, out, play};
 use serde_json::{Value, json};
@@ -33,10 +33,18 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
+/// As the CLI tells it: a login of a subscription is no key.
+fn key_source() -> &'static str {
+    match std::env::var_os("ANTHROPIC_API_KEY") {
+        Some(_) => "ANTHROPIC_API_KEY",
+        None => "none",
+    }
+}
+
 fn dialect() -> Dialect {
     let stream = |event: Value| json!({"type": "stream_event", "event": event});
     let init = json!({"type": "system", "subtype": "init", "session_id": "s", "tools": [], "mcp_servers": [], "model": "fake",
-        "apiKeySource": "ANTHROPIC_API_KEY", "claude_code_version": "2.1.332"});
+        "apiKeySource": key_source(), "claude_code_version": "2.1.332"});
     let result = |result: Value| {
         let mut event = json!({"num_turns": 1, "subtype": "success"});
         for (key, value) in result.as_object().into_iter().flatten() {
@@ -67,5 +75,12 @@ fn dialect() -> Dialect {
         ],
         unknown: |text| json!({"type": "padding", "text": text}),
         config: std::env::var_os("CLAUDE_CONFIG_DIR").map(Into::into),
+        login: std::env::var_os("CLAUDE_SECURESTORAGE_CONFIG_DIR").map(|place| {
+            let renew: fn(&mut Value) = |login| {
+                login["claudeAiOauth"]["accessToken"] = json!("sk-ant-oat01-renewed");
+                login["claudeAiOauth"]["expiresAt"] = json!(4_102_444_900_000_u64);
+            };
+            (Path::new(&place).join(".credentials.json"), renew)
+        }),
     }
 }

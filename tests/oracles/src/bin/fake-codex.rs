@@ -12,6 +12,7 @@
 
 use std::{
     io::{BufRead, Lines, StdinLock},
+    path::Path,
     process::ExitCode,
 };
 
@@ -55,6 +56,7 @@ fn serve() -> ExitCode {
     while let Some(message) = next(&mut lines) {
         match message["method"].as_str().unwrap_or_default() {
             "initialize" => say(&json!({"id": message["id"], "result": {"userAgent": "fake"}})),
+            "getAuthStatus" => say(&json!({"id": message["id"], "result": {"authMethod": "chatgpt"}})),
             "thread/start" => {
                 say(&json!({"id": message["id"],
                     "result": {"thread": {"id": "t"}, "model": "fake", "modelProvider": "capsule"}}));
@@ -127,5 +129,12 @@ fn dialect() -> Dialect {
         failure: vec![told("turn/completed", failed)],
         unknown: |text| json!({"method": "padding", "params": {"text": text}}),
         config: std::env::var_os("CODEX_HOME").map(Into::into),
+        login: std::env::var_os("CODEX_HOME").map(|home| {
+            let renew: fn(&mut Value) = |login| {
+                login["tokens"]["refresh_token"] = json!("rt-renewed");
+                login["last_refresh"] = json!("2026-12-01T00:00:00.5Z");
+            };
+            (Path::new(&home).join("auth.json"), renew)
+        }),
     }
 }

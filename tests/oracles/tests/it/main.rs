@@ -13,6 +13,7 @@ mod cancel;
 mod cli;
 mod errors;
 mod isolation;
+mod logins;
 mod mcp_fixture;
 mod mcp_generations;
 mod mcp_suite;
