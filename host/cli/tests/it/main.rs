@@ -17,6 +17,8 @@ mod rehearsal;
 mod run;
 mod secrets;
 mod signals;
+mod site;
+mod standard_tools;
 mod storage;
 mod support;
 mod traces;
