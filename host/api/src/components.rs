@@ -151,6 +151,8 @@ pub struct ComponentReply {
     pub metadata: Vec<(String, String)>,
     /// The first thing that it was denied, as a sentence.
     pub denied: Option<String>,
+    /// The limit that it ran into and returned all the same, in words.
+    pub limit: Option<String>,
     /// The end of what it wrote to standard error.
     pub stderr: String,
 }
@@ -165,6 +167,7 @@ impl ComponentReply {
             truncated: false,
             metadata: Vec::new(),
             denied: None,
+            limit: None,
             stderr: String::new(),
         }
     }

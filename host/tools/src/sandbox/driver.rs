@@ -118,8 +118,8 @@ fn reply(ended: Ended, record: &CallRecord, limits: &Limits) -> ComponentReply {
         Ended::TimedOut => ComponentReply::new(ComponentEnd::TimedOut(HumanDuration(limits.deadline))),
         Ended::Cancelled(_) => ComponentReply::new(ComponentEnd::NotRun("the host is ending".to_owned())),
     };
-    if let (ComponentEnd::Failed, Some(limit)) = (&reply.end, record.limit()) {
-        reply.end = ComponentEnd::Limit(format!("failed after it ran into {limit}"));
+    if matches!(reply.end, ComponentEnd::Passed | ComponentEnd::Failed) {
+        reply.limit = record.limit().map(|limit| limit.to_string());
     }
     reply.denied = record.denied().map(str::to_owned);
     reply.stderr = record.stderr_tail();

@@ -45,8 +45,12 @@ pub(crate) fn reported(error: &Value, reply: &ComponentReply) -> Error {
         .filter(|said| !said.is_empty());
     let what = format!("the driver's component reports: {}", said.unwrap_or("no reason"));
     let what = with_what_was_seen(what, reply);
+    // Trying again would meet the same.
     if reply.denied.is_some() {
         return Error::new(&codes::DENIED, what);
+    }
+    if reply.limit.is_some() {
+        return Error::new(&codes::LIMIT, what);
     }
     let transient = reply.metadata("transient") == Some("true");
     let class = CLASSES.iter().find(|(name, _)| error["kind"] == *name);
@@ -66,10 +70,13 @@ fn retry_after(error: &Value) -> Option<Duration> {
     Duration::try_from_secs_f64(error["retry_after"].as_f64()?).ok()
 }
 
-/// Adds what the host saw: a denial, and the end of standard error.
+/// Adds what the host saw: a denial, a limit, and the end of standard error.
 pub(crate) fn with_what_was_seen(mut what: String, reply: &ComponentReply) -> String {
     if let Some(denied) = &reply.denied {
         what.push_str(&format!(" ({denied})"));
+    }
+    if let Some(limit) = &reply.limit {
+        what.push_str(&format!(" (it ran into {limit})"));
     }
     if !reply.stderr.is_empty() {
         what.push_str(&format!("\nend of its standard error:\n{}", reply.stderr));

@@ -456,6 +456,10 @@ async fn a_component_that_does_not_return_is_told_with_what_the_host_saw() {
     };
     let mut denied = ended(ComponentEnd::Failed);
     denied.denied = Some("a request was denied".to_owned());
+    let mut limited = passed(json!({"stop_reason": "error", "error": "cut"}));
+    limited.limit = Some("the limit of 1KiB".to_owned());
+    limited.metadata.push(("transient".to_owned(), "true".to_owned()));
+    limited.stderr = "panicked".to_owned();
     let limit = HumanDuration(Duration::from_secs(1));
     for (reply, code, message) in [
         (
@@ -472,6 +476,11 @@ async fn a_component_that_does_not_return_is_told_with_what_the_host_saw() {
             ended(ComponentEnd::Limit("ran into a limit".to_owned())),
             "component-limit",
             "the driver's component ran into a limit",
+        ),
+        (
+            limited,
+            "component-limit",
+            "the driver's component reports: cut (it ran into the limit of 1KiB)",
         ),
         (
             denied,
