@@ -92,6 +92,8 @@ fn pages() -> Vec<PathBuf> {
     let root = Path::new(ROOT);
     let mut pages = files(&root.join("docs"));
     pages.push(root.join("README.md"));
+    let capsules = fs::read_dir(root.join("plugins/capsules")).unwrap();
+    pages.extend(capsules.map(|capsule| capsule.unwrap().path().join("README.md")));
     pages.retain(|page| page.extension().is_some_and(|extension| extension == "md") && page.exists());
     pages
 }

@@ -4,6 +4,7 @@
 mod commands;
 mod docs;
 mod doctor;
+mod examples;
 mod guests;
 mod http;
 mod kinds;

@@ -127,6 +127,47 @@ fn whatever_driver_a_tape_was_recorded_with_it_plays_to_the_same_trace() {
     }
 }
 
+/// A tape of version 1 as it was written when that was the only one, with every form that an entry may have and fields of later programs.
+/// It is never edited: where this fails, tapes that people have no longer play.
+#[test]
+fn a_tape_of_version_1_plays_on_this_program() {
+    let sandbox = Sandbox::new().with_hello();
+    let tape = format!("{ROOT}/host/cli/tests/tapes/version-1.json");
+    let text = fs::read_to_string(&tape).unwrap();
+    assert_fits(&serde_json::from_str(&text).unwrap());
+    let ran = sandbox
+        .run(&run(&["-t", "Greet five guests", "--replay", &tape]))
+        .code(0);
+    assert_eq!(ran.answer(), "All five are greeted.");
+    let told = story(&sandbox);
+    let of = |kind: &str, field: &str| {
+        let records = told.iter().filter(|record| record["kind"] == kind);
+        records.map(|record| record[field].clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(of("retry", "cause"), ["overloaded"]);
+    assert_eq!(
+        of("block", "text"),
+        ["Amélie first.", "One is left.", "All five are greeted."]
+    );
+    let names = of("call_start", "arguments")
+        .iter()
+        .map(|arguments| arguments["name"].clone())
+        .collect::<Vec<_>>();
+    assert_eq!(names, ["Amélie", "Kenji", "Zofia", "Ada", "Bo"]);
+    assert_eq!(of("warning", "code"), [] as [Value; 0]);
+}
+
+#[test]
+fn a_replay_with_another_task_is_a_warning_of_the_run() {
+    let sandbox = Sandbox::new().with_hello();
+    let ran = sandbox.run(&run(&["-t", "Sing"])).code(0);
+    assert_eq!(ran.answer(), ANSWER);
+    ran.says(&["the tape was recorded with another input", "now:      Sing"]);
+    let warnings = story(&sandbox).into_iter().filter(|record| record["kind"] == "warning");
+    let codes: Vec<_> = warnings.map(|record| record["code"].clone()).collect();
+    assert_eq!(codes, ["cassette-other-input"]);
+}
+
 #[test]
 fn a_replay_that_is_recorded_is_the_same_tape() {
     let sandbox = Sandbox::new().with_hello();
@@ -147,9 +188,17 @@ fn a_replay_that_is_recorded_is_the_same_tape() {
 fn a_tape_has_no_key_wherever_it_was_said() {
     let in_pieces = Pieces::from(["Your key is ", &KEY[..7], &KEY[7..], "."]);
     let script = Script::new()
-        .then(Answer::error(529, &format!("overloaded by {KEY}")))
+        .then(Answer::error(529, &format!("overloaded by {KEY}")).header("x-key", KEY))
         .then(Reply::text(format!("It is {KEY}")).cut(Position::Events(6), Close::EndOfBody))
-        .then(Reply::text("Calling.").call("call-1", "hello", json!({"name": KEY})))
+        .then(
+            Reply::text("Calling.")
+                .call("call-1", "hello", json!({"name": KEY}))
+                .call(
+                    "call-2",
+                    "hello",
+                    json!({"name": format!("https://api.test/v1?key={KEY}&n=1")}),
+                ),
+        )
         .then(Reply::text(in_pieces));
     let peer = Peer::start(script);
     let sandbox = Sandbox::new().with_hello().env("ANTHROPIC_API_KEY", KEY);
@@ -166,13 +215,21 @@ fn a_tape_has_no_key_wherever_it_was_said() {
     peer.assert_clean();
 
     let text = fs::read_to_string(sandbox.work("tape.json")).unwrap();
-    for hidden in [KEY, &KEY[7..], "x-api-key", "authorization", "anthropic-version"] {
+    for hidden in [
+        KEY,
+        &KEY[7..],
+        "x-key",
+        "x-api-key",
+        "authorization",
+        "anthropic-version",
+    ] {
         assert!(!text.contains(hidden), "{hidden}: {text}");
     }
     let tape = tape(&sandbox);
     assert_fits(&tape);
     assert_eq!(tape["entries"][0]["request"]["last"], json!(["Use [redacted]."]));
-    assert_eq!(tape["entries"][3]["request"]["last"], json!(["Hello, [redacted]!"]));
+    let told = ["Hello, [redacted]!", "Hello, https://api.test/v1?key=[redacted]&n=1!"];
+    assert_eq!(tape["entries"][3]["request"]["last"], json!(told));
     let replayed = sandbox
         .run(&["run", "hello", "-t", "x", "--set", retry, "--replay", "tape.json"])
         .code(0);
