@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand};
+
+use crate::templates::Template;
 
 /// Runs packaged AI agents: a manifest and sandboxed tools, on any transport.
 #[derive(Debug, Parser)]
@@ -33,11 +35,39 @@ pub(crate) enum Command {
     Doctor(Doctor),
     /// Make a new capsule that runs at once
     New(New),
+    /// Build the tools that a capsule names by their sources
+    Build(Build),
     /// Print the JSON Schema of capsule.yaml
     #[command(after_help = "Example:\n  capsule schema > capsule.schema.json")]
     Schema,
     /// Say what an error code means and what to do
     Explain(Explain),
+    /// Print the completions of a shell
+    #[command(after_help = "Examples:\n  \
+        source <(capsule completions bash)\n  \
+        capsule completions zsh > ~/.zfunc/_capsule\n  \
+        capsule completions fish > ~/.config/fish/completions/capsule.fish")]
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+}
+
+impl Command {
+    /// Whether a program reads what it prints.
+    pub(crate) fn as_json(&self) -> bool {
+        match self {
+            Self::Run(run) => run.json,
+            Self::Test(test) => test.json,
+            Self::Tool(Tool { command }) => match command {
+                ToolCommand::List { json, .. } | ToolCommand::Call { json, .. } => *json,
+            },
+            Self::Transports(transports) => transports.json,
+            Self::Doctor(doctor) => doctor.json,
+            Self::Build(build) => build.json,
+            Self::Mcp(_) | Self::New(_) | Self::Schema | Self::Explain(_) | Self::Completions { .. } => false,
+        }
+    }
 }
 
 /// Which capsule, and what of its manifest to change for this run.
@@ -85,6 +115,9 @@ pub(crate) struct Run {
     /// Play this tape in the model's place; the tools really run
     #[arg(long, value_name = "FILE", conflicts_with = "driver")]
     pub(crate) replay: Option<PathBuf>,
+    /// Answer a tool's question with this, in the order of the questions; may be repeated
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) answer: Vec<String>,
     /// Print every event as a JSON line on stdout
     #[arg(long)]
     pub(crate) json: bool,
@@ -145,6 +178,9 @@ pub(crate) enum ToolCommand {
         /// The capsule's directory or manifest
         #[arg(long, value_name = "DIR|FILE", default_value = ".")]
         capsule: PathBuf,
+        /// Answer a question of the tool with this, in the order of the questions; may be repeated
+        #[arg(long, value_name = "TEXT")]
+        answer: Vec<String>,
         /// Print the whole reply as JSON
         #[arg(long)]
         json: bool,
@@ -201,7 +237,9 @@ pub(crate) struct Doctor {
 }
 
 #[derive(Args, Debug)]
-#[command(after_help = "Example:\n  capsule new my-agent && capsule run my-agent")]
+#[command(after_help = "Examples:\n  \
+    capsule new my-agent && capsule run my-agent\n  \
+    capsule new my-tool --template tool-rust && capsule build my-tool && capsule run my-tool")]
 pub(crate) struct New {
     /// The capsule's name, and the directory it is made in: lower-case letters, digits and `-`
     pub(crate) name: String,
@@ -210,10 +248,26 @@ pub(crate) struct New {
     pub(crate) template: Template,
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum Template {
-    /// Two sandboxed tools and a recorded conversation; runs without a key
-    Hello,
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  \
+    capsule build my-tool\n  \
+    capsule build my-tool --tool word-count --json | jq '.tools[].imports'\n\n\
+    Builds each tool whose `component:` names a directory: a Cargo package, built by `cargo` for wasm32-wasip2\n\
+    with its Cargo.lock as it is. The compiler is that of RUSTC, else `rustc`.\n\
+    Exit codes: 0 built and fit to load, 1 not built, 2 built and not fit to load, 130 Ctrl-C, 143 SIGTERM.")]
+pub(crate) struct Build {
+    /// The capsule's directory or manifest
+    #[arg(value_name = "DIR|FILE", default_value = ".")]
+    pub(crate) path: PathBuf,
+    /// Build this tool alone; may be repeated
+    #[arg(long, value_name = "NAME")]
+    pub(crate) tool: Vec<String>,
+    /// Let cargo change Cargo.lock, after a change of dependencies
+    #[arg(long)]
+    pub(crate) unlocked: bool,
+    /// Print the tools as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Args, Debug)]

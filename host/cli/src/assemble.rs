@@ -13,7 +13,7 @@ use capsule_api::{
 };
 use capsule_manifest::{EnvSecrets, Loaded, Options, Override};
 use capsule_session::{Agent, CapsuleInfo, Places, Prompting, Toolkit};
-use capsule_tools::{Bindings, ToolSource, Toolbox};
+use capsule_tools::{Bindings, SandboxComponents, ToolSource, Toolbox};
 
 use crate::{
     Failure,
@@ -100,12 +100,16 @@ pub struct Surroundings {
 }
 
 impl Surroundings {
-    /// The environment of this process, the system's clock, resolver and root certificates.
+    /// The environment of this process, the system's clock, resolver and root certificates, and the proxy that the environment names.
     pub fn process() -> Self {
+        let network = capsule_net::ClientOptions {
+            proxy: capsule_net::Proxy::of(&|name| std::env::var_os(name)),
+            ..capsule_net::ClientOptions::default()
+        };
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         Self {
             env: Arc::new(|name| std::env::var_os(name)),
-            http: Arc::new(capsule_net::NetClient::new(clock.clone())),
+            http: Arc::new(capsule_net::NetClient::with_options(clock.clone(), network)),
             clock,
         }
     }
@@ -135,7 +139,12 @@ pub struct Assembled {
 
 /// Reads the manifest and loads the tools. Blocks.
 pub(crate) fn equip(choice: &Choice) -> Result<Equipped, Failure> {
-    equip_in(choice, &Surroundings::process())
+    equip_in(choice, &Surroundings::process(), |_| true)
+}
+
+/// The same for a part of the tools: those of the manifest whose name is `wanted`, and the script where `None` is.
+pub(crate) fn equip_part(choice: &Choice, wanted: impl Fn(Option<&str>) -> bool) -> Result<Equipped, Failure> {
+    equip_in(choice, &Surroundings::process(), wanted)
 }
 
 /// The variables of the capsule in this directory. One for the whole capsule: what is protected here is redacted everywhere.
@@ -143,22 +152,26 @@ pub(crate) fn secrets_of(base: &Path) -> Arc<dyn Secrets> {
     Arc::new(EnvSecrets::new(base))
 }
 
-fn equip_in(choice: &Choice, surroundings: &Surroundings) -> Result<Equipped, Failure> {
+fn equip_in(
+    choice: &Choice,
+    surroundings: &Surroundings,
+    wanted: impl Fn(Option<&str>) -> bool,
+) -> Result<Equipped, Failure> {
     let loaded = choice.load()?;
     let places = Places::of(&loaded.manifest.name, &*surroundings.env);
     let clock = surroundings.clock.clone();
     let manifest = &loaded.manifest;
-    let mut sources: Vec<_> = manifest
-        .tools
-        .iter()
-        .map(|entry| grants::source(&loaded, entry))
-        .collect();
-    sources.extend(
-        manifest
-            .script
-            .iter()
-            .map(|script| ToolSource::script(loaded.path(script))),
-    );
+    let tools = manifest.tools.iter().filter(|entry| wanted(Some(&entry.name)));
+    let tools = tools.map(|entry| grants::source(&loaded, entry));
+    let script = manifest.script.iter().filter(|_| wanted(None));
+    let script = script.map(|script| grants::script(&loaded, script));
+    let (mut sources, mut wrong): (Vec<ToolSource>, Vec<Error>) = Default::default();
+    for source in tools.chain(script) {
+        match source {
+            Ok(source) => sources.push(source),
+            Err(error) => wrong.push(error),
+        }
+    }
     let secrets = secrets_of(&loaded.base);
     let options = capsule_tools::Options {
         secrets: Some(secrets.clone()),
@@ -166,7 +179,12 @@ fn equip_in(choice: &Choice, surroundings: &Surroundings) -> Result<Equipped, Fa
         clock: clock.clone(),
         ..capsule_tools::Options::default()
     };
-    let toolbox = Toolbox::load(&sources, &grants::grants(&loaded), &options).map_err(Failure::Tools)?;
+    // The others are loaded all the same, so that everything that is wrong is said at once.
+    let toolbox = match Toolbox::load(&sources, &grants::grants(&loaded), &options) {
+        Ok(toolbox) if wrong.is_empty() => toolbox,
+        Ok(_) => return Err(Failure::Tools(wrong)),
+        Err(more) => return Err(Failure::Tools(wrong.into_iter().chain(more).collect())),
+    };
     Ok(Equipped {
         loaded,
         secrets,
@@ -204,6 +222,21 @@ pub fn assemble_recorded(
     assemble_for(choice, surroundings, Some(recorder))
 }
 
+/// What plugins are lent. Components that drivers name are kept, compiled, in `cache`.
+pub(crate) fn services(
+    clock: Arc<dyn Clock>,
+    secrets: Arc<dyn Secrets>,
+    http: Arc<dyn HttpClient>,
+    cache: Option<&Path>,
+) -> Services {
+    let components = SandboxComponents::new(capsule_tools::Options {
+        cache_dir: cache.map(Path::to_owned),
+        clock: clock.clone(),
+        ..capsule_tools::Options::default()
+    });
+    Services::new(clock, secrets, http).with_components(Arc::new(components))
+}
+
 fn assemble_for(
     choice: &Choice,
     surroundings: Surroundings,
@@ -215,8 +248,8 @@ fn assemble_for(
         toolbox,
         places,
         clock,
-    } = equip_in(choice, &surroundings)?;
-    let mut services = Services::new(clock, secrets, surroundings.http);
+    } = equip_in(choice, &surroundings, |_| true)?;
+    let mut services = services(clock, secrets, surroundings.http, Some(places.component_cache()));
     services.recorder = recorder;
     let peer = match toolbox.script() {
         Some(script) => Peer::script(script),

@@ -1,5 +1,7 @@
 //! What this program has linked: transports, drivers, and every error code there is.
 
+mod warnings;
+
 use capsule_api::{Code, DriverDescriptor, Error, Registry, TransportDescriptor, nearest};
 use capsule_manifest::{TransportSchemas as _, Transports};
 
@@ -46,13 +48,15 @@ pub(crate) fn drivers() -> Result<Registry<DriverDescriptor>, Error> {
 
 /// Every code that this program may show, by owner: the host's own crates first, then each plugin.
 pub(crate) fn codes() -> Result<Vec<(String, &'static Code)>, Error> {
-    let own: [(&str, &[&'static Code]); 7] = [
+    let own: [(&str, &[&'static Code]); 9] = [
         ("command line", crate::failure::codes::ALL),
         ("registry", capsule_api::registry_codes::ALL),
         ("settings", capsule_api::settings_codes::ALL),
         ("manifest", capsule_manifest::codes::ALL),
         ("tools", capsule_tools::codes::ALL),
+        ("tools", warnings::TOOLS),
         ("session", capsule_session::codes::ALL),
+        ("session", warnings::SESSION),
         ("network", capsule_net::codes::ALL),
     ];
     let mut all: Vec<(String, &'static Code)> = Vec::new();

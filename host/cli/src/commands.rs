@@ -1,5 +1,7 @@
 //! One file a command.
 
+mod build;
+mod completions;
 mod doctor;
 mod explain;
 mod mcp;
@@ -28,8 +30,10 @@ pub(crate) fn execute(command: Command) -> Result<ExitCode, Failure> {
         Command::Transports(transports) => transports::transports(&transports),
         Command::Doctor(doctor) => doctor::doctor(&doctor),
         Command::New(new) => new::new(&new),
+        Command::Build(build) => build::build(&build),
         Command::Schema => schema::schema(),
         Command::Explain(explain) => explain::explain(&explain),
+        Command::Completions { shell } => completions::completions(shell),
     }
 }
 

@@ -8,6 +8,7 @@ use std::{
 use anstyle::{AnsiColor, Style};
 use capsule_api::{Code, Error, ErrorKind};
 use capsule_manifest::Report;
+use serde_json::{Value, json};
 
 use crate::{exit, view::plain};
 
@@ -32,6 +33,36 @@ pub(crate) mod codes {
         kind: ErrorKind::Storage,
         meaning: "What the command prints could not be written.",
         remedy: "Check where its output goes: a full disk, or a pipe whose reader ended.",
+    };
+    pub(crate) const NOT_BUILT: Code = Code {
+        id: "cli-not-built",
+        kind: ErrorKind::ToolsUnavailable,
+        meaning: "A tool is named by its sources, and these are not built.",
+        remedy: "Build it: `capsule build`, with the capsule's directory.",
+    };
+    pub(crate) const STALE: Code = Code {
+        id: "cli-stale",
+        kind: ErrorKind::ToolsUnavailable,
+        meaning: "The sources of a tool, or the component that was built of them, changed since the build.",
+        remedy: "Build it again: `capsule build`, with the capsule's directory.",
+    };
+    pub(crate) const BUILD: Code = Code {
+        id: "cli-build",
+        kind: ErrorKind::ToolsUnavailable,
+        meaning: "The sources of a tool could not be built.",
+        remedy: "Correct what cargo names above; `cargo build --release --target wasm32-wasip2` in the tool's directory does the same.",
+    };
+    pub(crate) const BUILD_TARGET: Code = Code {
+        id: "cli-build-target",
+        kind: ErrorKind::ToolsUnavailable,
+        meaning: "The Rust compiler cannot build for WebAssembly.",
+        remedy: "`rustup target add wasm32-wasip2`, or set RUSTC to a compiler that has the target.",
+    };
+    pub(crate) const BUILD_SOURCES: Code = Code {
+        id: "cli-build-sources",
+        kind: ErrorKind::ToolsUnavailable,
+        meaning: "The directory of a tool is none that `capsule build` can build.",
+        remedy: "Name the directory of a Cargo package, or build the component otherwise and name the .wasm file.",
     };
     pub(crate) const SCRIPT: Code = Code {
         id: "cli-script",
@@ -81,6 +112,12 @@ pub(crate) mod codes {
         meaning: "A transport did not say in time whether it could run here.",
         remedy: "Run its program by hand and see whether it answers.",
     };
+    pub(crate) const NEEDS_SETTINGS: Code = Code {
+        id: "cli-needs-settings",
+        kind: ErrorKind::Settings,
+        meaning: "Whether a transport could run was asked without the capsule's settings, and it needs some.",
+        remedy: "Ask for a capsule: `capsule doctor DIR`.",
+    };
     pub(crate) const ALL: &[&Code] = &[
         &USAGE,
         &INTERNAL,
@@ -88,11 +125,17 @@ pub(crate) mod codes {
         &TAPE,
         &TAPE_FILE,
         &TAPE_FULL,
+        &NOT_BUILT,
+        &STALE,
+        &BUILD,
+        &BUILD_TARGET,
+        &BUILD_SOURCES,
         &SCRIPT,
         &NO_PROGRAM,
         &PROGRAM_NOT_FOUND,
         &DIALECT,
         &PROBE_TIMEOUT,
+        &NEEDS_SETTINGS,
     ];
 }
 
@@ -133,6 +176,25 @@ impl Failure {
         })
     }
 
+    /// Tells a program that asked for JSON: one line on standard output. A person is told as well.
+    pub(crate) fn show_json(&self) {
+        let errors = match self {
+            Self::Manifest(report) => report
+                .problems
+                .iter()
+                .map(|problem| {
+                    let mut told = json!(problem);
+                    told["file"] = json!(report.file);
+                    told
+                })
+                .collect(),
+            Self::Tools(errors) => errors.iter().map(error_json).collect(),
+            Self::Error(error) => vec![error_json(error)],
+        };
+        // If standard output is gone, standard error and the exit code still say it.
+        let _ = writeln!(io::stdout().lock(), "{}", json!({ "errors": errors }));
+    }
+
     /// Tells a person. If even that cannot be written there is nobody left to tell.
     pub fn show(&self, out: &mut dyn Write) {
         let _ = match self {
@@ -141,6 +203,21 @@ impl Failure {
             Self::Error(error) => show_error(error, out),
         };
     }
+}
+
+fn error_json(error: &Error) -> Value {
+    let context: serde_json::Map<_, _> = error
+        .context
+        .iter()
+        .map(|(name, value)| ((*name).to_owned(), json!(value)))
+        .collect();
+    json!({
+        "code": error.code,
+        "kind": error.kind.as_str(),
+        "message": error.message,
+        "hint": error.hint,
+        "context": context,
+    })
 }
 
 /// What is wrong with a manifest: the places, then each code to look up. What to do is said where the message does not say it already.

@@ -1,13 +1,21 @@
 //! From the manifest's tools and grants to those of the sandbox.
 
+use std::path::Path;
+
+use capsule_api::Error;
 use capsule_manifest::{Loaded, ToolEntry, ToolFile, ToolGrants};
 use capsule_tools::{
     ClockGrant, CommandInput, Grants, Limits, Mode, NarrowedLimits, Narrowing, Preopen, RandomGrant, SecretGrant,
     ToolSource,
 };
 
+use crate::sources;
+
 /// A tool of the manifest.
-pub(crate) fn source(loaded: &Loaded, entry: &ToolEntry) -> ToolSource {
+///
+/// # Errors
+/// It is named by its sources, and their component is not there or not theirs.
+pub(crate) fn source(loaded: &Loaded, entry: &ToolEntry) -> Result<ToolSource, Error> {
     let path = loaded.path(entry.file.path());
     let mut source = match entry.file {
         ToolFile::Skill(_) => ToolSource::skill(&entry.name, path),
@@ -16,7 +24,7 @@ pub(crate) fn source(loaded: &Loaded, entry: &ToolEntry) -> ToolSource {
                 capsule_manifest::CommandInput::Stdin => CommandInput::Stdin,
                 capsule_manifest::CommandInput::Argv => CommandInput::Argv,
             },
-            ..ToolSource::new(&entry.name, path)
+            ..ToolSource::new(&entry.name, sources::resolve(path, &format!("tool `{}`", entry.name))?)
         },
     };
     source.description.clone_from(&entry.description);
@@ -24,7 +32,16 @@ pub(crate) fn source(loaded: &Loaded, entry: &ToolEntry) -> ToolSource {
     source.annotations = entry.annotations;
     source.config.clone_from(&entry.config);
     source.capabilities = entry.capabilities.as_ref().map(|own| narrowing(loaded, own));
-    source
+    Ok(source)
+}
+
+/// The program of a script capsule.
+///
+/// # Errors
+/// As for [`source`].
+pub(crate) fn script(loaded: &Loaded, script: &Path) -> Result<ToolSource, Error> {
+    let component = sources::resolve(loaded.path(script), "the script")?;
+    Ok(ToolSource::script(component))
 }
 
 /// What the capsule is granted.

@@ -15,6 +15,7 @@
 #![warn(missing_docs)]
 
 mod args;
+mod asking;
 mod assemble;
 mod candidates;
 mod catalog;
@@ -28,6 +29,8 @@ mod rehearsal;
 mod script;
 mod select;
 mod signals;
+mod sources;
+mod templates;
 mod view;
 
 use std::{io, process::ExitCode};
@@ -48,9 +51,13 @@ pub fn main() -> ExitCode {
         .with_env_filter(filter)
         .with_writer(io::stderr)
         .try_init();
+    let as_json = cli.command.as_json();
     match commands::execute(cli.command) {
         Ok(code) => code,
         Err(failure) => {
+            if as_json {
+                failure.show_json();
+            }
             failure.show(&mut anstream::stderr());
             failure.exit_code()
         }

@@ -2,6 +2,7 @@
 
 use capsule_driver_anthropic as _;
 use capsule_driver_cassette as _;
+use capsule_driver_component as _;
 use capsule_driver_ollama as _;
 use capsule_driver_openai as _;
 use capsule_transport_claude as _;

@@ -13,20 +13,22 @@ use std::{
 use anstyle::{AnsiColor, Style};
 use capsule_api::{Billing, Error, Limit, Outcome, Probe, Secrets};
 use capsule_session::{Reader, Report};
+use tokio::sync::mpsc;
 
-use crate::{Assembled, Failure, failure};
+use crate::{Assembled, Failure, asking::Asked, failure};
 
-/// Shows the log to its end: as text for a person, or as JSON lines.
+/// Shows the log to its end: as text for a person, with the questions that tools ask, or as JSON lines.
 pub(crate) async fn follow(
     reader: Reader,
     task: String,
     as_json: bool,
     secrets: Arc<dyn Secrets>,
+    questions: mpsc::Receiver<Asked>,
 ) -> Result<(), Error> {
     if as_json {
         return json::follow(reader, &task, &*secrets).await;
     }
-    terminal::follow(reader, secrets).await
+    terminal::follow(reader, secrets, questions).await
 }
 
 /// Text from elsewhere without what a terminal would obey: control characters, which move the cursor, recolour or retitle it, and the
@@ -37,21 +39,22 @@ pub(crate) fn plain(text: &str) -> String {
     text.chars().filter(|c| !obeyed(c) && !invisible(c)).collect()
 }
 
-/// The last lines of a run, on standard error.
-pub(crate) fn summary(report: &Report, warnings: &[(&'static str, String)], trace: Option<&Path>) {
-    // If standard error is gone there is nobody to tell; the exit code still says how it went.
-    let _ = write_summary(&mut anstream::stderr().lock(), report, warnings, trace);
+/// What was survived before a run or a call began, on standard error.
+pub(crate) fn warnings<'a>(warnings: impl Iterator<Item = (&'static str, &'a str)>) {
+    let mut err = anstream::stderr().lock();
+    for (code, message) in warnings {
+        // If standard error is gone there is nobody to tell.
+        let _ = writeln!(err, "warning: {} ({code})", plain(message));
+    }
 }
 
-fn write_summary(
-    out: &mut dyn Write,
-    report: &Report,
-    warnings: &[(&'static str, String)],
-    trace: Option<&Path>,
-) -> io::Result<()> {
-    for (code, message) in warnings {
-        writeln!(out, "warning: {} ({code})", plain(message))?;
-    }
+/// The last lines of a run, on standard error.
+pub(crate) fn summary(report: &Report, trace: Option<&Path>) {
+    // If standard error is gone there is nobody to tell; the exit code still says how it went.
+    let _ = write_summary(&mut anstream::stderr().lock(), report, trace);
+}
+
+fn write_summary(out: &mut dyn Write, report: &Report, trace: Option<&Path>) -> io::Result<()> {
     for (pid, name) in &report.residue.processes {
         writeln!(out, "warning: the process {pid} ({}) is still running", plain(name))?;
     }
@@ -96,7 +99,7 @@ fn write_outcome(out: &mut dyn Write, outcome: &Outcome) -> io::Result<()> {
             writeln!(out, "{yellow}the agent asks:{yellow:#} {}", plain(prompt))?;
             writeln!(
                 out,
-                "  hint: nobody can answer in this run; put the answer into the task"
+                "  hint: nobody can answer in this run; give the answer with `--answer TEXT`, or put it into the task"
             )
         }
         Outcome::Refused { text } => writeln!(out, "{yellow}the model refused:{yellow:#} {}", plain(text)),

@@ -278,7 +278,7 @@ fn tool() -> Value {
             "component": {
                 "type": "string",
                 "minLength": 1,
-                "description": "The WebAssembly component: a path from the manifest's directory.",
+                "description": "The WebAssembly component, or the directory of its sources, which `capsule build` builds: a path from the manifest's directory.",
             },
             "skill": {
                 "type": "string",

@@ -36,7 +36,8 @@ pub(crate) fn doctor(args: &Doctor) -> Result<ExitCode, Failure> {
         Some(equipped) => Arc::clone(&equipped.secrets),
         None => assemble::secrets_of(std::path::Path::new(".")),
     };
-    let services = Services::new(surroundings.clock, secrets, surroundings.http);
+    let cache = equipped.as_ref().map(|equipped| equipped.places.component_cache());
+    let services = assemble::services(surroundings.clock, secrets, surroundings.http, cache);
     // A script runs on no transport.
     let script = equipped
         .as_ref()

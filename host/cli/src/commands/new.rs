@@ -7,68 +7,61 @@ use std::{
     process::ExitCode,
 };
 
-use crate::{
-    Failure,
-    args::{New, Template},
-    failure,
-};
-
-/// The files of a template. Reached by a committed link inside the crate, so that a packaged crate has them too.
-const HELLO: &[(&str, &[u8])] = &[
-    ("capsule.yaml", include_bytes!("../../capsules/hello/capsule.yaml")),
-    ("README.md", include_bytes!("../../capsules/hello/README.md")),
-    ("notes/team.md", include_bytes!("../../capsules/hello/notes/team.md")),
-    (
-        "tapes/hello.json",
-        include_bytes!("../../capsules/hello/tapes/hello.json"),
-    ),
-    (
-        "tools/hello.wasm",
-        include_bytes!("../../capsules/hello/tools/hello.wasm"),
-    ),
-    (
-        "tools/read-file.wasm",
-        include_bytes!("../../capsules/hello/tools/read-file.wasm"),
-    ),
-];
+use crate::{Failure, args::New, failure};
 
 pub(crate) fn new(args: &New) -> Result<ExitCode, Failure> {
-    let good = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-    if args.name.is_empty() || args.name.len() > 100 || !args.name.chars().all(good) {
+    let name = args.name.as_str();
+    if !can_name(name) {
         let message = format!(
-            "`{}` cannot name a capsule: use 1 to 100 lower-case letters, digits and `-`",
-            args.name
+            "`{name}` cannot name a capsule: use 1 to 100 lower-case letters, digits and `-`, and begin with a letter or a digit"
         );
         return Err(Failure::usage(message));
     }
-    let dir = Path::new(&args.name);
+    let dir = Path::new(name);
     // `create_dir`, so that nothing that is already there is ever overwritten.
-    fs::create_dir(dir)
-        .map_err(|error| Failure::usage(format!("cannot make the directory `{}`: {error}", args.name)))?;
-    let files = match args.template {
-        Template::Hello => HELLO,
-    };
-    for (path, bytes) in files {
-        write(dir, path, bytes, &args.name)
-            .map_err(|error| Failure::usage(format!("cannot write {}/{path}: {error}", args.name)))?;
+    fs::create_dir(dir).map_err(|error| Failure::usage(format!("cannot make the directory `{name}`: {error}")))?;
+    if let Err(error) = args.template.write(dir, name) {
+        // Made above, so nothing of anybody else's is in it. Where it stays, the next attempt says so.
+        let _ = fs::remove_dir_all(dir);
+        return Err(Failure::usage(format!("cannot write `{name}`: {error}")));
     }
-    let told = writeln!(
-        io::stdout().lock(),
-        "made {0}/; run it with: capsule run {0}",
-        args.name
-    );
-    told.map_err(|error| failure::output(&error))?;
+    let mut told = format!("made {name}/; run it with:");
+    for (at, command) in args.template.next().iter().enumerate() {
+        let and = if at == 0 { "" } else { " &&" };
+        told.push_str(&format!("{and} capsule {command} {name}"));
+    }
+    writeln!(io::stdout().lock(), "{told}").map_err(|error| failure::output(&error))?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn write(dir: &Path, path: &str, bytes: &[u8], name: &str) -> io::Result<()> {
-    let to = dir.join(path);
-    if let Some(parent) = to.parent() {
-        fs::create_dir_all(parent)?;
+/// Stricter than a manifest: a name that begins with `-` is a directory that every later command takes for an option.
+fn can_name(name: &str) -> bool {
+    let good = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    (1..=100).contains(&name.len()) && !name.starts_with('-') && name.chars().all(good)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_a_directory_that_commands_can_be_given() {
+        for good in ["a", "my-agent", "2nd", &"a".repeat(100)] {
+            assert!(can_name(good), "{good}");
+        }
+        for bad in [
+            "",
+            "-x",
+            "--help",
+            "A",
+            "a b",
+            "../a",
+            "a/b",
+            ".",
+            "ä",
+            &"a".repeat(101),
+        ] {
+            assert!(!can_name(bad), "{bad}");
+        }
     }
-    if path == "capsule.yaml" {
-        let text = String::from_utf8_lossy(bytes).replacen("name: hello\n", &format!("name: {name}\n"), 1);
-        return fs::write(to, text);
-    }
-    fs::write(to, bytes)
 }

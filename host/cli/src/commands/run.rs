@@ -7,14 +7,16 @@ use std::{
     sync::Arc,
 };
 
-use capsule_api::{Error, Input};
+use capsule_api::{Caller, Error, Input};
 use capsule_manifest::Capture as Captured;
 use capsule_session::{Capture, KeptContext, Report, RunPlace, Task, TraceWriter};
+use tokio::sync::mpsc;
 
 use super::on_runtime;
 use crate::{
     Assembled, Choice, Failure, Surroundings,
     args::Run,
+    asking::{self, Asked, Shown},
     assemble, assemble_recorded, exit, failure,
     rehearsal::{self, OnDrift, TapeRecorder},
     signals::{Signal, Signals},
@@ -46,6 +48,8 @@ pub(crate) fn run(args: &Run) -> Result<ExitCode, Failure> {
         (Some(_), None) => Input::text(manifest.task.as_deref().unwrap_or_default()),
         _ => Input::text(task_text(args, manifest.task.as_deref())?),
     };
+    let warnings = assembled.warnings.iter();
+    view::warnings(warnings.map(|(code, message)| (*code, message.as_str())));
     let done = on_runtime(one_task(&assembled, args, input, recording));
     assembled.shut_down();
     done?
@@ -109,7 +113,9 @@ async fn one_task(
     recording: Option<Recording>,
 ) -> Result<ExitCode, Failure> {
     let agent = &assembled.agent;
-    let task = Task::new(&agent.services);
+    let (view, questions) = mpsc::channel(1);
+    let mut task = Task::new(&agent.services);
+    task.caller = caller(assembled, args, view);
     let mut lost = Vec::new();
     let place = place(assembled, args, &task)?;
     let trace = start_trace(assembled, args, &task).unwrap_or_else(|error| {
@@ -125,6 +131,7 @@ async fn one_task(
         task.log.task().to_owned(),
         args.json,
         secrets.clone(),
+        questions,
     ));
     let traced = trace.map(|(writer, _)| {
         let (id, capture) = (task.log.task().to_owned(), capture(assembled));
@@ -141,14 +148,26 @@ async fn one_task(
     lost.extend(report.not_kept.clone());
     lost.extend(shown.await.unwrap_or_else(|panic| Err(panicked(&panic))).err());
     finish(
-        assembled,
-        args,
         &report,
         Ending {
             lost,
             trace_path,
             signal: signals.seen(),
         },
+    )
+}
+
+/// Who answers questions of tools.
+fn caller(assembled: &Assembled, args: &Run, view: mpsc::Sender<Asked>) -> Arc<dyn Caller> {
+    let services = &assembled.agent.services;
+    // JSON has standard output for itself, and its view shows nothing on standard error.
+    let shown = if args.json { Shown::Directly } else { Shown::View(view) };
+    let within = assembled.loaded.manifest.lifecycle.input_timeout.0;
+    asking::caller(
+        &args.answer,
+        shown,
+        services.secrets.clone(),
+        (services.clock.clone(), within),
     )
 }
 
@@ -159,10 +178,9 @@ struct Ending {
     signal: Option<Signal>,
 }
 
-fn finish(assembled: &Assembled, args: &Run, report: &Report, ending: Ending) -> Result<ExitCode, Failure> {
-    let warnings = if args.json { &[][..] } else { &assembled.warnings[..] };
+fn finish(report: &Report, ending: Ending) -> Result<ExitCode, Failure> {
     let trace_path = ending.trace_path.filter(|_| ending.lost.is_empty());
-    view::summary(report, warnings, trace_path.as_deref());
+    view::summary(report, trace_path.as_deref());
     for error in &ending.lost {
         // The run is over; if standard error is gone too, the exit code still says it.
         let _ = failure::show_error(error, &mut anstream::stderr());

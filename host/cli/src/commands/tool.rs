@@ -8,7 +8,7 @@ use std::{
 };
 
 use anstyle::Style;
-use capsule_api::{Annotations, CallId, Cancel, Content, NobodyThere, RunEvent, RunSink, ToolCall, ToolReply};
+use capsule_api::{Annotations, CallId, Cancel, Content, RunEvent, RunSink, ToolCall, ToolReply};
 use capsule_tools::Bindings;
 use serde_json::{Value, json};
 
@@ -16,11 +16,15 @@ use super::on_runtime;
 use crate::{
     Choice, Failure,
     args::ToolCommand,
+    asking::{self, Shown},
     assemble::{self, Equipped},
     exit, failure,
     signals::Signals,
-    view::plain,
+    view::{self, plain},
 };
+
+/// The most that arguments on standard input may have, in bytes.
+const MOST_ARGUMENTS: u64 = 16 << 20;
 
 pub(crate) fn tool(command: ToolCommand) -> Result<ExitCode, Failure> {
     match command {
@@ -29,8 +33,9 @@ pub(crate) fn tool(command: ToolCommand) -> Result<ExitCode, Failure> {
             name,
             arguments,
             capsule,
+            answer,
             json,
-        } => call(&capsule, &name, &arguments, json),
+        } => call(&capsule, (&name, &arguments), &answer, json),
     }
 }
 
@@ -72,10 +77,17 @@ fn list_text(equipped: &Equipped) -> io::Result<()> {
     Ok(())
 }
 
-fn call(capsule: &Path, name: &str, arguments: &str, as_json: bool) -> Result<ExitCode, Failure> {
+fn call(
+    capsule: &Path,
+    (name, arguments): (&str, &str),
+    answers: &[String],
+    as_json: bool,
+) -> Result<ExitCode, Failure> {
     let arguments = read_arguments(arguments)?;
     let equipped = assemble::equip(&Choice::of(capsule))?;
-    let done = on_runtime(one_call(&equipped, name, arguments));
+    let warnings = equipped.toolbox.warnings().iter();
+    view::warnings(warnings.map(|warning| (warning.code, warning.message.as_str())));
+    let done = on_runtime(one_call(&equipped, name, arguments, answers));
     assemble::put_away(equipped.toolbox);
     let (reply, signal) = done??;
     let written = if as_json { show_json(&reply) } else { show_text(&reply) };
@@ -89,13 +101,15 @@ fn call(capsule: &Path, name: &str, arguments: &str, as_json: bool) -> Result<Ex
 
 type Called = (ToolReply, Option<crate::signals::Signal>);
 
-async fn one_call(equipped: &Equipped, name: &str, arguments: Value) -> Result<Called, Failure> {
+async fn one_call(equipped: &Equipped, name: &str, arguments: Value, answers: &[String]) -> Result<Called, Failure> {
+    let within = equipped.loaded.manifest.lifecycle.input_timeout.0;
+    let patience = (equipped.clock.clone(), within);
     let cancel = Cancel::new();
     let signals = Signals::cancel(cancel.clone())?;
     let sink: Arc<dyn RunSink> = Arc::new(ToStderr);
     let dispatch = equipped.toolbox.dispatch(Bindings {
         sink,
-        caller: Arc::new(NobodyThere),
+        caller: asking::caller(answers, Shown::Directly, equipped.secrets.clone(), patience),
         cancel,
     });
     let reply = dispatch
@@ -108,8 +122,11 @@ fn read_arguments(arguments: &str) -> Result<Value, Failure> {
     let mut text = arguments.to_owned();
     if arguments == "-" {
         text.clear();
-        let read = io::stdin().lock().take(16 << 20).read_to_string(&mut text);
+        let read = io::stdin().lock().take(MOST_ARGUMENTS + 1).read_to_string(&mut text);
         read.map_err(|error| Failure::usage(format!("the arguments on standard input cannot be read: {error}")))?;
+        if text.len() as u64 > MOST_ARGUMENTS {
+            return Err(Failure::usage("the arguments on standard input are longer than 16 MiB"));
+        }
     }
     let parsed = serde_json::from_str(&text);
     parsed.map_err(|error| Failure::usage(format!("the arguments are not JSON: {error}")))

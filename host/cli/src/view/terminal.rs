@@ -12,14 +12,19 @@ use std::{
 use anstyle::{AnsiColor, Style};
 use capsule_api::{BlockId, BlockKind, Error, Event, Outcome, RunEvent, Secrets, ToolReply, ToolStatus};
 use capsule_session::{Entry, Read, Reader, What};
+use tokio::sync::mpsc;
 
 use super::{plain, screen::Screen, terminals};
-use crate::failure;
+use crate::{asking::Asked, failure};
 
 /// Longest line of arguments or of a failed result.
 const MAX_LINE: usize = 100;
 
-pub(super) async fn follow(mut reader: Reader, secrets: Arc<dyn Secrets>) -> Result<(), Error> {
+pub(super) async fn follow(
+    mut reader: Reader,
+    secrets: Arc<dyn Secrets>,
+    mut questions: mpsc::Receiver<Asked>,
+) -> Result<(), Error> {
     let (out_terminal, err_terminal) = terminals();
     let size = rustix::termios::tcgetwinsize(io::stdout()).ok();
     let screen = size.map_or(Screen::new(80, 24), |size| {
@@ -33,10 +38,16 @@ pub(super) async fn follow(mut reader: Reader, secrets: Arc<dyn Secrets>) -> Res
         secrets,
     );
     let mut lost = None;
-    while let Some(read) = reader.next().await {
-        let shown = match read {
-            Read::Entry(entry) => view.entry(&entry),
-            Read::Missed(n) => view.line(&format!("({n} events were too many to show)")),
+    loop {
+        let shown = tokio::select! {
+            // First what came before a question.
+            biased;
+            read = reader.next() => match read {
+                Some(Read::Entry(entry)) => view.entry(&entry),
+                Some(Read::Missed(n)) => view.line(&format!("({n} events were too many to show)")),
+                None => break,
+            },
+            Some(asked) = questions.recv() => view.question(asked).await,
         };
         // After a failure the log is still read, so that nobody waits for a reader that is gone.
         if let (Err(error), None) = (shown, &lost) {
@@ -92,6 +103,23 @@ impl<O: Write, E: Write> View<O, E> {
             What::RunEnd { outcome, .. } => self.end(outcome),
             _ => Ok(()),
         }
+    }
+
+    /// Shows a question and nothing else until it is over: what happens meanwhile waits in the log.
+    async fn question(&mut self, asked: Asked) -> io::Result<()> {
+        // Withdrawn before it was seen.
+        if asked.shown.is_closed() {
+            return Ok(());
+        }
+        let lines = self.clean(&asked.text);
+        self.end_of_line()?;
+        self.last = None;
+        write!(self.err, "{lines}")?;
+        self.err.flush()?;
+        // Nobody waits any more where the question was withdrawn in the meantime.
+        let _ = asked.shown.send(());
+        let _ = asked.over.await;
+        Ok(())
     }
 
     fn model(&mut self, event: &Event) -> io::Result<()> {

@@ -22,8 +22,10 @@ fn the_help_of_every_command_has_an_example() {
         &["mcp"],
         &["transports"],
         &["new"],
+        &["build"],
         &["schema"],
         &["explain"],
+        &["completions"],
     ] {
         let help = sandbox.run(&[command, &["--help"]].concat()).code(0);
         assert!(help.out.contains("Example"), "{command:?} has none:\n{}", help.out);
@@ -174,6 +176,144 @@ fn an_error_code_is_explained() {
         .code(2)
         .says(&["`tool-imports-unmet`"]);
     sandbox.run(&["explain", "zzz"]).code(2).says(&["zzz", "hint:"]);
+}
+
+#[test]
+fn the_name_of_a_plugin_is_explained_by_its_codes() {
+    let sandbox = Sandbox::new();
+    for (name, owner) in [("claude", "transport claude"), ("cassete", "driver cassette")] {
+        sandbox.run(&["explain", name]).code(2).says(&[&format!(
+            "the codes of the {owner} are: {}-",
+            owner.split(' ').nth(1).unwrap()
+        )]);
+    }
+}
+
+#[test]
+fn a_warning_is_explained_as_one() {
+    let sandbox = Sandbox::new();
+    for code in [
+        "tool-cache-unused",
+        "tool-env-unset",
+        "session-turn-overran",
+        "session-close-failed",
+    ] {
+        let ran = sandbox.run(&["explain", code]).code(0);
+        assert!(ran.out.contains("A warning: "), "{}", ran.out);
+    }
+}
+
+#[test]
+fn every_shell_gets_its_completions() {
+    let sandbox = Sandbox::new();
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let ran = sandbox.run(&["completions", shell]).code(0);
+        assert!(ran.out.contains("--template") && ran.out.contains("capsule"), "{shell}");
+    }
+    sandbox.run(&["completions", "bsh"]).code(2).says(&["bash"]);
+}
+
+#[test]
+fn a_program_that_asks_for_json_gets_its_errors_as_json_too() {
+    let sandbox = Sandbox::new();
+    sandbox.write("wrong/capsule.yaml", "name: wrong\nversion: 1\ntools: 3\n");
+    for command in [
+        &["run", "wrong", "--json"][..],
+        &["doctor", "wrong", "--json"],
+        &["tool", "list", "--capsule", "wrong", "--json"],
+        &["build", "wrong", "--json"],
+    ] {
+        let ran = sandbox.run(command).code(2).says(&["capsule.yaml"]);
+        let errors = ran.json()["errors"].take();
+        let keys: Vec<_> = errors
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|error| error["key"].as_str().unwrap())
+            .collect();
+        assert_eq!(keys, ["version", "tools"], "{command:?}");
+        assert_eq!(errors[0]["code"], "manifest-invalid");
+        assert_eq!(errors[0]["file"], "wrong/capsule.yaml");
+    }
+    let missing = sandbox.run(&["run", "none", "--json"]).code(2).json();
+    assert_eq!(missing["errors"][0]["code"], "manifest-missing");
+    assert_eq!(sandbox.run(&["run", "wrong"]).code(2).out, "");
+}
+
+#[test]
+fn arguments_that_are_too_long_are_not_cut() {
+    let sandbox = Sandbox::new().with_hello();
+    let long = format!("{{\"name\": \"Ada\"}}{}", " ".repeat(16 << 20));
+    let call = ["tool", "call", "hello", "-", "--capsule", "hello"];
+    sandbox.pipe(&call, &long).code(2).says(&["longer than 16 MiB"]);
+}
+
+#[test]
+fn what_is_granted_and_not_set_is_said_before_the_run() {
+    let sandbox = Sandbox::new().with_hello();
+    let set = ["--set", "capabilities.env.allow=[NOBODY_SETS_THIS]"];
+    let ran = sandbox.run(&[&["run", "hello"], &set[..]].concat()).code(0);
+    let warning =
+        "warning: the environment variable NOBODY_SETS_THIS is granted to the tools but not set (tool-env-unset)\n";
+    assert!(ran.err.starts_with(warning), "{}", ran.err);
+    assert_eq!(ran.err.matches("NOBODY_SETS_THIS").count(), 1);
+}
+
+#[test]
+fn an_answer_that_cannot_be_written_fails_the_command() {
+    let sandbox = Sandbox::new().with_hello();
+    for command in [
+        &["tool", "call", "hello", r#"{"name": "Ada"}"#, "--capsule", "hello"][..],
+        &["tool", "list", "--capsule", "hello"],
+        &["run", "hello"],
+        &["doctor", "hello", "--json"],
+        &["completions", "bash"],
+    ] {
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let output = sandbox.command(command).stdout(full).output().unwrap();
+        Ran::of(&output).code(1).says(&["cli-output"]);
+    }
+}
+
+#[test]
+fn a_template_that_is_not_there_says_which_are_and_nothing_is_overwritten() {
+    let sandbox = Sandbox::new();
+    sandbox
+        .run(&["new", "a", "--template", "tool-rst"])
+        .code(2)
+        .says(&["hello", "tool-rust"]);
+    for bad in [&["--", "-x"][..], &["A"], &["../a"], &[""]] {
+        let ran = sandbox.run(&[&["new"], bad].concat()).code(2);
+        assert!(ran.err.contains("cannot name a capsule"), "{}", ran.err);
+    }
+    sandbox.write("taken/mine.txt", "mine");
+    sandbox
+        .run(&["new", "taken", "--template", "tool-rust"])
+        .code(2)
+        .says(&["taken"]);
+    assert_eq!(files(&sandbox.work("")), [sandbox.work("taken/mine.txt")]);
+}
+
+#[test]
+fn a_new_tool_has_its_own_name_and_all_of_its_sources() {
+    let sandbox = Sandbox::new();
+    let made = sandbox.run(&["new", "my-tool", "--template", "tool-rust"]).code(0);
+    assert_eq!(
+        made.out,
+        "made my-tool/; run it with: capsule build my-tool && capsule run my-tool\n"
+    );
+    let text = |path: &str| fs::read_to_string(sandbox.work("my-tool").join(path)).unwrap();
+    assert!(text("capsule.yaml").contains("\nname: my-tool\n"));
+    assert!(text("README.md").starts_with("# my-tool\n"));
+    for path in [
+        "Cargo.lock",
+        ".gitignore",
+        "sdk/src/lib.rs",
+        "tools/word-count/Cargo.toml",
+        "wit/worlds.wit",
+    ] {
+        assert!(!text(path).is_empty(), "{path}");
+    }
 }
 
 #[test]

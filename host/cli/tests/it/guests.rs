@@ -42,6 +42,26 @@ pub(crate) fn greeting_script() -> Vec<u8> {
     componentize(world, wat)
 }
 
+/// A tool that asks for a name and returns it. Its question would clear the screen of a terminal that obeyed it.
+pub(crate) fn asks_a_name() -> Vec<u8> {
+    let wat = r#"(module
+  (import "murmur:task/task@0.1.0" "request-input" (func $ask (param i32 i32 i32)))
+  (memory (export "memory") 2)
+  (global $top (mut i32) (i32.const 4096))
+  (func (export "cabi_realloc") (param i32 i32 i32) (param $size i32) (result i32)
+    (global.get $top)
+    (global.set $top (i32.and (i32.const -8)
+      (i32.add (i32.const 7) (i32.add (global.get $top) (local.get $size))))))
+  (data (i32.const 64) "What is\1b[2J your name?")
+  (func (export "murmur:tool/run@0.1.0#run") (param i32 i32 i32 i32 i32 i32) (result i32)
+    (call $ask (i32.const 64) (i32.const 22) (i32.const 128))
+    (i32.store8 (i32.const 272) (i32.const 1))
+    (i32.store (i32.const 276) (i32.load (i32.const 128)))
+    (i32.store (i32.const 280) (i32.load (i32.const 132)))
+    (i32.const 256)))"#;
+    componentize("import murmur:task/task@0.1.0; export murmur:tool/run@0.1.0;", wat)
+}
+
 fn tool(body: &str) -> Vec<u8> {
     let wat = format!(
         r#"(module

@@ -1,7 +1,10 @@
 //! The real binary, as people and programs use it.
 #![cfg(test)]
 
+mod asking;
+mod build;
 mod commands;
+mod component;
 mod docs;
 mod doctor;
 mod examples;

@@ -2,9 +2,9 @@
 
 use std::{
     fs::{File, OpenOptions},
-    io::Read as _,
+    io::{Read as _, Write as _},
     os::fd::OwnedFd,
-    process::{Command, Stdio},
+    process::{Child, Command, Stdio},
 };
 
 use rustix::{
@@ -17,29 +17,52 @@ use crate::support::Sandbox;
 const ROWS: u16 = 40;
 const COLUMNS: u16 = 100;
 
-/// Runs the command with a terminal as all three streams; all that came, and the exit code.
-fn on_terminal(mut command: Command) -> (Vec<u8>, i32) {
-    let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
-    grantpt(&master).unwrap();
-    unlockpt(&master).unwrap();
-    let name = ptsname(&master, Vec::new()).unwrap().into_string().unwrap();
-    let size = Winsize {
-        ws_row: ROWS,
-        ws_col: COLUMNS,
-        ws_xpixel: 0,
-        ws_ypixel: 0,
-    };
-    tcsetwinsize(&master, size).unwrap();
-    let end = || {
-        Stdio::from(OwnedFd::from(
-            OpenOptions::new().read(true).write(true).open(&name).unwrap(),
-        ))
-    };
-    let mut child = command.stdin(end()).stdout(end()).stderr(end()).spawn().unwrap();
-    // The command holds the terminal's ends; reading stops when the last is gone.
-    drop(command);
+/// A command with a terminal as all three streams.
+pub(crate) struct Pty {
+    pub(crate) child: Child,
+    /// The other side of the terminal; reading ends with an error when the command's ends are gone.
+    pub(crate) terminal: File,
+}
+
+impl Pty {
+    pub(crate) fn spawn(command: Command) -> Self {
+        Self::spawn_typed(command, b"")
+    }
+
+    /// The same where somebody has typed ahead.
+    pub(crate) fn spawn_typed(mut command: Command, typed: &[u8]) -> Self {
+        let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+        grantpt(&master).unwrap();
+        unlockpt(&master).unwrap();
+        let name = ptsname(&master, Vec::new()).unwrap().into_string().unwrap();
+        let size = Winsize {
+            ws_row: ROWS,
+            ws_col: COLUMNS,
+            ws_xpixel: 0,
+            ws_ypixel: 0,
+        };
+        tcsetwinsize(&master, size).unwrap();
+        let end = || {
+            Stdio::from(OwnedFd::from(
+                OpenOptions::new().read(true).write(true).open(&name).unwrap(),
+            ))
+        };
+        command.stdin(end()).stdout(end()).stderr(end());
+        let mut terminal = File::from(master);
+        terminal.write_all(typed).unwrap();
+        // The command's value holds the terminal's ends; it is gone when this returns.
+        let child = command.spawn().unwrap();
+        Self { child, terminal }
+    }
+}
+
+/// Runs the command on a terminal; all that came, and the exit code.
+fn on_terminal(command: Command) -> (Vec<u8>, i32) {
+    let Pty {
+        mut child,
+        mut terminal,
+    } = Pty::spawn(command);
     let mut all = Vec::new();
-    let mut terminal = File::from(master);
     let mut buffer = [0; 4096];
     while let Ok(n @ 1..) = terminal.read(&mut buffer) {
         all.extend_from_slice(&buffer[..n]);
@@ -47,7 +70,7 @@ fn on_terminal(mut command: Command) -> (Vec<u8>, i32) {
     (all, child.wait().unwrap().code().unwrap())
 }
 
-fn screen(bytes: &[u8]) -> String {
+pub(crate) fn screen(bytes: &[u8]) -> String {
     let mut terminal = vt100::Parser::new(ROWS, COLUMNS, 0);
     terminal.process(bytes);
     terminal.screen().contents()
