@@ -1,5 +1,11 @@
 //! `capsule run` on the transport `http`, against a provider that speaks real HTTP.
 
+use std::{
+    io::{Read as _, Write as _},
+    net::TcpListener,
+    thread,
+};
+
 use capsule_fakes::{Answer, Close, Position, Reply, Script};
 use serde_json::json;
 
@@ -20,7 +26,7 @@ fn a_model_calls_a_tool_and_answers() {
     let address = peer.provider().address().to_string();
     insta::assert_snapshot!(sandbox.filtered(&ran.err.replace(&address, "ADDRESS")), @r#"
     ● hello 0.1.0 on http
-      claude-sonnet-4-5 · anthropic at ADDRESS
+      claude-sonnet-4-5 · anthropic at ADDRESS · billed to the API key
     → hello {"name":"Ada"}
     ✓ hello N ms 11 bytes
     2 requests · 1 tool call · 22 tokens in, 14 out · trace DIR/state/capsule/hello/runs/ID/trace.jsonl
@@ -211,5 +217,31 @@ fn the_model_of_the_flag_is_the_one_that_is_asked() {
         .run(&["run", "hello", "-t", "x", "--model", "another-model"])
         .code(0);
     assert_eq!(peer.provider().requests()[0].body["model"], "another-model");
+    peer.assert_clean();
+}
+
+#[test]
+fn the_proxy_of_the_environment_is_asked_for_the_provider_and_sees_no_key() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let proxy = format!("http://user:hunter2@{}", listener.local_addr().unwrap());
+    let asked = thread::spawn(move || {
+        let (mut client, _) = listener.accept().unwrap();
+        let (mut head, mut byte) = (Vec::new(), [0]);
+        while !head.ends_with(b"\r\n\r\n") {
+            client.read_exact(&mut byte).unwrap();
+            head.push(byte[0]);
+        }
+        client.write_all(b"HTTP/1.1 403 Forbidden\r\n\r\n").unwrap();
+        String::from_utf8(head).unwrap()
+    });
+    let peer = Peer::start(Script::new());
+    let sandbox = peer.hello().env("HTTPS_PROXY", proxy);
+    let endpoint = "inference.endpoint=https://api.test";
+    let ran = sandbox.run(&["run", "hello", "-t", "x", "--set", endpoint]).code(1);
+    assert!(!ran.err.contains("hunter2"), "{ran:?}");
+    ran.says(&["net-proxy", "refused the connection to `api.test:443` with status 403"]);
+    let asked = asked.join().unwrap();
+    assert!(asked.starts_with("CONNECT api.test:443 HTTP/1.1\r\n"), "{asked}");
+    assert!(!asked.contains(KEY), "{asked}");
     peer.assert_clean();
 }
