@@ -102,6 +102,22 @@ fn unlisted(repository: &Repository, families: &BTreeSet<String>, listed: &BTree
         .collect()
 }
 
+/// Tests that a page names, as `PATH.rs::NAME`, and that do not exist.
+pub fn missing_from_pages(repository: &Repository) -> Vec<String> {
+    let pages = repository.files.iter().filter(|(path, _)| path.ends_with(".md"));
+    let named = pages.flat_map(|(page, text)| {
+        let quoted = text.split('`').skip(1).step_by(2);
+        quoted.filter_map(move |words| Some((page, words.split_once(".rs::")?)))
+    });
+    named
+        .filter(|(_, (path, name))| {
+            let text = repository.files.get(&format!("{path}.rs")).map_or("", String::as_str);
+            !functions(text).any(|function| function == *name)
+        })
+        .map(|(page, (path, name))| format!("{page}: there is no test `{path}.rs::{name}`"))
+        .collect()
+}
+
 /// `r` of `r_01_something`.
 fn of_family(name: &str) -> Option<&str> {
     let mut parts = name.split('_');

@@ -62,6 +62,7 @@ fn every_bug_case_has_its_tests() {
         "the cases were not read"
     );
     assert_eq!(cases::violations(&HERE), NONE);
+    assert_eq!(cases::missing_from_pages(&HERE), NONE);
 }
 
 /// A small repository in which everything is right.
@@ -118,6 +119,7 @@ fn a_made_up_repository_that_is_right_breaks_no_rule() {
         files::test_binaries,
         files::build_settings,
         cases::violations,
+        cases::missing_from_pages,
     ];
     for rule in all {
         assert_eq!(rule(&right), NONE);
@@ -245,5 +247,16 @@ fn a_case_without_its_test_is_found() {
             "tests/cases/x.json: EOF while parsing a list at line 1 column 1".to_owned(),
             "no case lists the test `host/api/src/lib.rs::r_02_new`".to_owned(),
         ]
+    );
+}
+
+#[test]
+fn a_page_that_names_a_test_that_is_not_there_is_found() {
+    let mut wrong = with_file("host/api/tests/it/a.rs", "#[test]\nfn it_is() {}\n");
+    let page = "Held by `host/api/tests/it/a.rs::it_is`, `host/api/tests/it/a.rs::it_was` and `a::b`.";
+    wrong.files.insert("host/api/README.md".into(), page.into());
+    assert_eq!(
+        cases::missing_from_pages(&wrong),
+        ["host/api/README.md: there is no test `host/api/tests/it/a.rs::it_was`"]
     );
 }

@@ -14,6 +14,7 @@ use crate::{
 of_each_cli!(
     p_11_a_cancel_in_the_middle_of_a_tool_call_ends_both,
     a_cancel_in_the_middle_of_text_ends_the_turn_and_a_kept_context_goes_on,
+    t_09_a_kept_context_goes_on_after_a_cancel_in_the_middle_of_a_tool_call,
     a_dropped_turn_leaves_no_process_and_says_so,
 );
 
@@ -48,6 +49,28 @@ async fn a_cancel_in_the_middle_of_text_ends_the_turn_and_a_kept_context_goes_on
     assert_eq!(processes(&scene), Vec::<u32>::new());
     assert_eq!(talk.turn("And now?").await.answer(), "Here again.");
     talk.close().await;
+}
+
+async fn t_09_a_kept_context_goes_on_after_a_cancel_in_the_middle_of_a_tool_call(cli: &Cli) {
+    let script = Script::new()
+        .then(Reply::new().call("call-1", "sleep", json!({})))
+        .then(Reply::text("Here again."));
+    let Some(scene) = cli.scene(script).await else { return };
+    let mut talk = scene.open(scene.kept(None)).await;
+    let (under, io) = Under::new();
+    let stop = async {
+        under.tools.live_calls(1).await;
+        under.cancel();
+    };
+    let (outcome, ()) = tokio::join!(talk.0.turn(Input::text("Sleep."), io), stop);
+    assert_eq!(outcome.unwrap(), Outcome::Cancelled);
+    assert_eq!(talk.turn("And now?").await.answer(), "Here again.");
+    talk.close().await;
+    // A request in which the call had no result would have been refused.
+    scene.provider.assert_clean();
+    let results = cli.results(&scene.request(1));
+    let ids: Vec<_> = results.iter().map(|(id, _)| id.as_str()).collect();
+    assert_eq!(ids, ["call-1"], "{results:?}");
 }
 
 async fn a_dropped_turn_leaves_no_process_and_says_so(cli: &Cli) {

@@ -2,20 +2,21 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use capsule_api::{CallId, ConversationSpec, Event, FoldedCall, Limit, Outcome, RunEvent, ToolSpec, ToolStatus};
+use capsule_api::{CallId, ConversationSpec, Event, FoldedCall, Input, Limit, Outcome, RunEvent, ToolSpec, ToolStatus};
 use capsule_fakes::{Reply, Script};
 use capsule_transport_kit::{Entry, TestTools};
 use serde_json::json;
 
 use crate::{
     cli::{CODEX, Cli, of_each_cli},
-    support::{Told, no_tools},
+    support::{Told, Under, no_tools},
 };
 
 of_each_cli!(
     a_tool_call_makes_the_round_trip_under_one_id,
     a_tool_that_fails_is_told_to_the_model_and_the_run_goes_on,
     m_12_calls_of_one_request_run_at_once,
+    m_12_sixteen_calls_of_one_request_overlap,
     only_the_capsules_tools_are_offered_and_none_where_there_are_none,
     m_02_a_call_of_a_tool_that_is_not_there_is_recorded_as_missed,
     t_01_names_that_the_cli_would_merge_reach_their_own_tools,
@@ -99,6 +100,25 @@ async fn m_12_calls_of_one_request_run_at_once(cli: &Cli) {
         .then(Reply::text("They met."));
     let Some(scene) = cli.scene(script).await else { return };
     assert_eq!(scene.ask("Meet.").await.answer(), "They met.");
+}
+
+async fn m_12_sixteen_calls_of_one_request_overlap(cli: &Cli) {
+    let mut reply = Reply::new();
+    for n in 0..16 {
+        reply = reply.call(&format!("call-{n}"), "sleep", json!({}));
+    }
+    let Some(scene) = cli.scene(Script::new().then(reply)).await else {
+        return;
+    };
+    let mut talk = scene.open(scene.spec()).await;
+    let (under, io) = Under::new();
+    let stop = async {
+        under.tools.live_calls(16).await;
+        under.cancel();
+    };
+    let (outcome, ()) = tokio::join!(talk.0.turn(Input::text("Sleep."), io), stop);
+    assert_eq!(outcome.unwrap(), Outcome::Cancelled);
+    talk.close().await;
 }
 
 async fn only_the_capsules_tools_are_offered_and_none_where_there_are_none(cli: &Cli) {
