@@ -42,8 +42,11 @@ pub struct Dialect {
     /// Where it keeps its configuration.
     pub config: Option<PathBuf>,
     /// Its credential file, and what it makes of it when it renews the login.
-    pub login: Option<(PathBuf, fn(&mut Value))>,
+    pub login: Option<(PathBuf, Renew)>,
 }
+
+/// Makes a renewed login of one that was lent.
+pub type Renew = fn(&mut Value);
 
 /// What comes after a turn.
 pub enum After {
