@@ -1,12 +1,13 @@
 //! Benchmarks side by side: every figure compares two things that are timed in turn in one run. See the README beside this crate.
 //!
 //! ```text
-//! capsule-bench [b1|b2|spin|all]     a table on standard output; results.json and results.svg in target/bench
+//! capsule-bench [b1|b2|b10|spin|all]     a table on standard output; results.json and results.svg in target/bench
 //! ```
 #![warn(missing_docs)]
 
 mod bare;
 mod call;
+mod decode;
 mod figure;
 mod guests;
 mod plot;
@@ -39,7 +40,12 @@ struct Done {
 /// A benchmark: what it is called on the command line, and what runs it.
 type Benchmark = (&'static str, fn() -> Result<Done>);
 
-const BENCHMARKS: [Benchmark; 3] = [("b1", start::run), ("b2", call::run), ("spin", spin::run)];
+const BENCHMARKS: [Benchmark; 4] = [
+    ("b1", start::run),
+    ("b2", call::run),
+    ("b10", decode::run),
+    ("spin", spin::run),
+];
 
 fn main() -> ExitCode {
     let asked: Vec<String> = env::args().skip(1).collect();
@@ -88,7 +94,9 @@ fn chosen(asked: &[String]) -> Result<Vec<Benchmark>> {
     let mut chosen = Vec::new();
     for name in asked {
         let found = BENCHMARKS.iter().find(|(known, _)| known == name);
-        chosen.push(*found.ok_or_else(|| format!("no benchmark is called `{name}`; there are b1, b2, spin and all"))?);
+        chosen.push(
+            *found.ok_or_else(|| format!("no benchmark is called `{name}`; there are b1, b2, b10, spin and all"))?,
+        );
     }
     Ok(chosen)
 }
@@ -137,10 +145,10 @@ mod tests {
             let chosen = chosen(&asked).map_err(|error| error.to_string())?;
             Ok(chosen.into_iter().map(|(name, _)| name).collect())
         };
-        assert_eq!(names(&[]), Ok(vec!["b1", "b2", "spin"]));
+        assert_eq!(names(&[]), Ok(vec!["b1", "b2", "b10", "spin"]));
         assert_eq!(names(&["spin", "b1"]), Ok(vec!["spin", "b1"]));
-        assert_eq!(names(&["b1", "all"]), Ok(vec!["b1", "b2", "spin"]));
-        let refused = "no benchmark is called `b3`; there are b1, b2, spin and all";
+        assert_eq!(names(&["b1", "all"]), Ok(vec!["b1", "b2", "b10", "spin"]));
+        let refused = "no benchmark is called `b3`; there are b1, b2, b10, spin and all";
         assert_eq!(names(&["b3"]), Err(refused.to_owned()));
     }
 }
