@@ -69,9 +69,29 @@ fn build(
 ) -> Result<Box<dyn Transport>, Error> {
     let settings = match loaded {
         Some(loaded) => loaded.settings_for(descriptor.name, schemas)?.settings,
-        None => Settings::new(Map::new(), &(descriptor.settings_schema)(None), "."),
+        None => {
+            let schema = (descriptor.settings_schema)(None);
+            needs_nothing(descriptor, &schema)?;
+            Settings::new(Map::new(), &schema, ".")
+        }
     };
     (descriptor.build)(settings, services.clone())
+}
+
+/// Whether a transport runs without any setting.
+fn needs_nothing(descriptor: &TransportDescriptor, schema: &Value) -> Result<(), Error> {
+    let required = schema["required"].as_array().into_iter().flatten();
+    let keys: Vec<_> = required
+        .filter_map(Value::as_str)
+        .map(|key| format!("`{key}`"))
+        .collect();
+    if keys.is_empty() {
+        return Ok(());
+    }
+    let message = format!("the transport {} needs {}", descriptor.name, keys.join(", "));
+    let example = descriptor.example.trim_end().replace('\n', "; ");
+    let hint = format!("Name a capsule: `capsule doctor DIR`. Its `inference` has, for example: {example}");
+    Err(Error::new(&codes::NEEDS_SETTINGS, message).hint(hint))
 }
 
 fn redacted(probe: Result<Probe, Error>, secrets: &dyn Secrets) -> Result<Probe, Error> {

@@ -2,9 +2,13 @@
 
 use std::{fs, os::unix::fs::PermissionsExt as _, path::PathBuf};
 
+use capsule_fakes::{Reply, Script};
 use serde_json::{Value, json};
 
-use crate::support::{ROOT, Ran, Sandbox, skip};
+use crate::{
+    peer::{KEY, Peer},
+    support::{ROOT, Ran, Sandbox, kinds, skip},
+};
 
 /// A machine whose path has these programs and nothing else; each is a script that prints its version.
 fn machine(programs: &[(&str, &str)]) -> Sandbox {
@@ -129,7 +133,10 @@ fn shown(sandbox: &Sandbox, args: &[&str], code: i32) -> String {
 #[test]
 fn the_transports_are_listed_with_how_they_stand() {
     let sandbox = machine(&[("codex", "codex-cli 0.171.0")]);
-    insta::assert_snapshot!("transports", shown(&sandbox, &["transports"], 0));
+    let listed = shown(&sandbox, &["transports"], 0);
+    let (transports, drivers) = listed.split_once("\n\nDrivers of the transport http\n").unwrap();
+    insta::assert_snapshot!("transports", transports);
+    assert!(drivers.contains("  anthropic "), "{drivers}");
 }
 
 #[test]
@@ -208,4 +215,40 @@ fn the_real_programs_are_found_with_their_versions_and_the_first_that_has_its_ke
         (&json!("process"), &json!("claude"), &json!(true))
     );
     assert!(!report.to_string().contains("k-123456"), "{report:#}");
+}
+
+#[test]
+fn a_run_says_first_which_program_it_is_and_who_pays() {
+    let Some(sandbox) = real() else { return };
+    let script = Script::new()
+        .then(Reply::text("Calling.").call("call-1", "mcp__capsule__hello", json!({"name": "Ada"})))
+        .then(Reply::text("It said hello."));
+    let peer = Peer::start(script);
+    let sandbox = sandbox.with_hello().env("ANTHROPIC_API_KEY", KEY);
+    let manifest = format!(
+        "name: hello\nversion: 0.1.0\ntools:\n  - {{name: hello, component: tools/hello.wasm}}\n\
+         inference:\n  transport: process\n  command: claude\n  model: claude-sonnet-4-5\n  login: api_key\n  \
+         api_key: ${{ANTHROPIC_API_KEY}}\n  endpoint: {}\n",
+        peer.provider().url()
+    );
+    sandbox.write("hello/capsule.yaml", manifest);
+    let ran = sandbox.run(&["run", "hello", "-t", "Greet Ada"]).code(0);
+    assert_eq!(ran.answer(), "It said hello.");
+    let shown = sandbox.filtered(&ran.err);
+    let first: Vec<_> = shown.lines().take(2).collect();
+    assert_eq!(
+        first,
+        [
+            "● hello 0.1.0 on claude (process: DIR/bin/claude prints \"2.1.332 (Claude Code)\")",
+            "  claude-sonnet-4-5 · claude 2.1.332 · billed to the API key",
+        ]
+    );
+    let trace = sandbox.trace();
+    assert_eq!(kinds(&trace)[0], "run_start");
+    let how = trace[0]["chosen_by"].as_str().unwrap();
+    assert_eq!(trace[0]["transport"], "claude");
+    assert!(how.ends_with("/bin/claude prints \"2.1.332 (Claude Code)\""), "{how}");
+    let started = trace.iter().find(|record| record["kind"] == "started").unwrap();
+    assert_eq!(started["billed"], "api_key");
+    assert!(!ran.err.contains(KEY), "{ran:#?}");
 }
