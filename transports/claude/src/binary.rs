@@ -105,9 +105,9 @@ async fn version_of(identity: &Identity, clock: &dyn Clock) -> Result<Version, E
     let program = Program::new(&identity.path, run.work())
         .arg("--version")
         .env("PATH", "/usr/bin:/bin")
-        .env("HOME", run.home())
+        .mark("HOME", run.home())
         .env("CLAUDE_CONFIG_DIR", run.config())
-        .env("TMPDIR", run.tmp())
+        .mark("TMPDIR", run.tmp())
         .env("XDG_CACHE_HOME", run.cache())
         .env("DISABLE_AUTOUPDATER", "1")
         .env("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1");

@@ -118,9 +118,9 @@ impl Run<'_> {
     fn environment(&self, program: Program) -> Program {
         let program = program
             .env("PATH", "/usr/bin:/bin")
-            .env("HOME", self.dir.home())
+            .mark("HOME", self.dir.home())
             .env("CLAUDE_CONFIG_DIR", config_dir(self.spec, self.dir))
-            .env("TMPDIR", self.dir.tmp())
+            .mark("TMPDIR", self.dir.tmp())
             .env("XDG_CACHE_HOME", self.dir.cache())
             .env("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1")
             .env("CLAUDE_CODE_DISABLE_ATTACHMENTS", "1")

@@ -212,9 +212,9 @@ fn isolation() -> Vec<(String, Value)> {
 pub(crate) fn environment(program: Program, run: &RunDir, codex_home: &Path) -> Program {
     program
         .env("PATH", "/usr/bin:/bin")
-        .env("HOME", run.home())
+        .mark("HOME", run.home())
         .env("CODEX_HOME", codex_home)
-        .env("TMPDIR", run.tmp())
+        .mark("TMPDIR", run.tmp())
         .env("XDG_CACHE_HOME", run.cache())
         // What it writes to stderr ends up in errors.
         .env("NO_COLOR", "1")

@@ -37,7 +37,8 @@ pub struct Exit {
     pub code: Option<i32>,
     /// The signal that ended it.
     pub signal: Option<i32>,
-    /// Processes of its group that outlived it and were killed: id and name.
+    /// Processes that outlived it and were killed: those of its group, and those that had left it but carry a mark of the program's. Id and
+    /// name.
     pub leftovers: Vec<(u32, String)>,
     /// Those of them that were still there a second after `SIGKILL`.
     pub survivors: Vec<(u32, String)>,

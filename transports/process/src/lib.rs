@@ -17,6 +17,7 @@
 mod bridge;
 mod child;
 pub mod codes;
+mod escaped;
 mod group;
 mod limits;
 mod lines;

@@ -8,6 +8,8 @@ use std::{
 
 use capsule_api::Secret;
 
+use crate::escaped::Marks;
+
 /// A program with its arguments, directory and whole environment.
 ///
 /// Nothing is inherited: a variable that is not set here is not there.
@@ -16,6 +18,7 @@ pub struct Program {
     pub(crate) args: Vec<OsString>,
     pub(crate) env: Vec<(String, OsString)>,
     pub(crate) directory: PathBuf,
+    pub(crate) marks: Marks,
 }
 
 impl Program {
@@ -26,6 +29,7 @@ impl Program {
             args: Vec::new(),
             env: Vec::new(),
             directory: directory.into(),
+            marks: Marks::default(),
         }
     }
 
@@ -53,6 +57,14 @@ impl Program {
     pub fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
         self.env.push((name.to_owned(), value.as_ref().to_owned()));
         self
+    }
+
+    /// Sets a variable whose value no other run has. What the program starts inherits it: by it, a process that has left the group is
+    /// found and killed when the program has ended.
+    #[must_use]
+    pub fn mark(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
+        self.marks.add(name, value.as_ref());
+        self.env(name, value)
     }
 
     /// Sets a variable to a secret.

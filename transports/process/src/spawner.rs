@@ -4,6 +4,7 @@
 //! runtime may end at any time; this thread lives as long as the host.
 
 use std::{
+    collections::BTreeMap,
     io,
     os::{fd::OwnedFd, unix::process::CommandExt},
     process::{Command, Stdio},
@@ -17,6 +18,7 @@ use tokio::sync::{oneshot, watch};
 
 use crate::{
     Program,
+    escaped::Marks,
     group::{Exit, Group, Stop},
 };
 
@@ -37,6 +39,9 @@ impl Drop for KillOnDrop {
         self.0.signal(Stop::Kill);
     }
 }
+
+/// Names by ids.
+type Processes = BTreeMap<u32, String>;
 
 struct Job {
     program: Program,
@@ -68,10 +73,11 @@ pub(crate) async fn spawn(program: Program) -> io::Result<Spawned> {
 fn start(program: &Program) -> io::Result<Spawned> {
     // The reaper first: a child without one would stay a zombie if this thread could not be had.
     let (child_in, children) = mpsc::channel::<(std::process::Child, Arc<Group>)>();
+    let marks = program.marks.clone();
     let (exited, exit) = watch::channel(None);
     thread::Builder::new().name("capsule-reaper".into()).spawn(move || {
         if let Ok((child, group)) = children.recv() {
-            exited.send_replace(Some(reap(child, &group)));
+            exited.send_replace(Some(reap(child, &group, &marks)));
         }
     })?;
     let mut child = command(program).spawn()?;
@@ -130,8 +136,8 @@ fn die_with_parent(command: &mut Command) {
 #[cfg(not(target_os = "linux"))]
 fn die_with_parent(_: &mut Command) {}
 
-/// Waits for the child's end, kills what it left in its group, then reaps it.
-fn reap(mut child: std::process::Child, group: &Group) -> Exit {
+/// Waits for the child's end, kills what it left in its group and outside of it, then reaps it.
+fn reap(mut child: std::process::Child, group: &Group, marks: &Marks) -> Exit {
     // Without reaping: the group keeps its name until the leftovers are gone.
     while waitid(
         WaitId::Pid(group.leader()),
@@ -139,16 +145,7 @@ fn reap(mut child: std::process::Child, group: &Group) -> Exit {
     )
     .is_err_and(|error| error == rustix::io::Errno::INTR)
     {}
-    let leftovers = group.others();
-    group.signal(Stop::Kill);
-    let mut survivors = leftovers.clone();
-    for _ in 0..200 {
-        if survivors.is_empty() {
-            break;
-        }
-        thread::sleep(Duration::from_millis(5));
-        survivors = group.others();
-    }
+    let (leftovers, survivors) = end_leftovers(group, marks);
     let status = group.reap(|| child.wait());
     let mut exit = status.map_or(
         Exit {
@@ -159,7 +156,27 @@ fn reap(mut child: std::process::Child, group: &Group) -> Exit {
         },
         Exit::new,
     );
-    exit.leftovers = leftovers;
-    exit.survivors = survivors;
+    exit.leftovers = leftovers.into_iter().collect();
+    exit.survivors = survivors.into_iter().collect();
     exit
+}
+
+/// Kills what a program has left, and gives what it was and what is still there a second later.
+fn end_leftovers(group: &Group, marks: &Marks) -> (Processes, Processes) {
+    let mut leftovers = Processes::new();
+    for _ in 0..200 {
+        let mut left: Processes = group.others().into_iter().collect();
+        group.signal(Stop::Kill);
+        // One that has left the group may start others until it is gone.
+        let carriers = marks.carriers();
+        marks.kill(&carriers);
+        left.extend(carriers);
+        if left.is_empty() {
+            return (leftovers, left);
+        }
+        leftovers.extend(left);
+        thread::sleep(Duration::from_millis(5));
+    }
+    let left = group.others().into_iter().chain(marks.carriers()).collect();
+    (leftovers, left)
 }

@@ -243,3 +243,28 @@ async fn the_end_of_the_conversation_cancels_every_call_and_waits_for_it() {
     let (answer, ()) = tokio::join!(peer.ask("tools/call", call), closing);
     assert_eq!(answer.unwrap_err().code, "net-exchange");
 }
+
+#[tokio::test]
+async fn a_result_that_the_cli_does_not_pass_on_whole_is_cut_with_a_notice_and_recorded_whole() {
+    let options = BridgeOptions::new("capsule", "1.2.3");
+    let bridge = Bridge::start(TestTools::offered(), options, Some(200), Arc::new(SystemClock))
+        .await
+        .unwrap();
+    let peer = Peer::of(&bridge);
+    let turn = turn();
+    let attached = bridge.attach(&turn.io);
+    let long = "x".repeat(300);
+    let params = json!({"name": "echo", "arguments": {"text": long}});
+    let answer = peer.ask("tools/call", params).await.unwrap();
+    let shown = answer["result"]["content"][0]["text"].as_str().unwrap().to_owned();
+    assert!(
+        shown.len() <= 200 && shown.contains("the result has 300 characters"),
+        "{shown}"
+    );
+    let whole = turn.log.entries().into_iter().find_map(|entry| match entry {
+        Entry::Run(RunEvent::Ended { reply, .. }) => Some(reply.joined_text()),
+        _ => None,
+    });
+    assert_eq!(whole.as_deref(), Some(long.as_str()));
+    attached.finish(CancelReason::Shutdown).await;
+}

@@ -130,3 +130,27 @@ async fn a_process_that_left_the_group_cannot_keep_the_output_from_ending() {
     while child.next_line(&SystemClock).await.unwrap().is_some() {}
     assert_eq!(child.exited().await.code, Some(0));
 }
+
+#[tokio::test]
+async fn p_11_a_process_that_left_the_group_is_found_by_its_mark_killed_and_told() {
+    let dir = tempfile::tempdir().unwrap();
+    // The one that leaves ignores SIGTERM and starts another, which has no parent but init in the end.
+    let away = "trap '' TERM; sh -c 'sleep 1000 & echo \\$!'; echo \\$\\$; sleep 1000";
+    let text = format!("setsid sh -c \"{away}\" & wait");
+    let mut child = Child::spawn(script(&text).mark("TMPDIR", dir.path())).await.unwrap();
+    let ids = [line(&mut child).await, line(&mut child).await];
+    // A process of ours with another mark stays.
+    let mut other = Child::spawn(script("echo; sleep 1000").mark("TMPDIR", "/elsewhere"))
+        .await
+        .unwrap();
+    line(&mut other).await;
+
+    let ended = child
+        .stop(&SystemClock, &[(Stop::Terminate, Duration::from_secs(5))])
+        .await
+        .unwrap();
+    let left: Vec<_> = ended.leftovers.iter().map(|(id, _)| id.to_string()).collect();
+    assert!(ids.iter().all(|id| left.contains(id)), "{ids:?} of {left:?}");
+    assert_eq!((ids.map(|id| lives(&id)), ended.survivors), ([false, false], vec![]));
+    assert!(lives(&other.id().to_string()));
+}
