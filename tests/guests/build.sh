@@ -13,7 +13,7 @@ set -euo pipefail
 shopt -s inherit_errexit
 
 TARGET=wasm32-wasip2
-TOOLS=(hello read-file files-list files-read files-search files-write files-edit fetch fetch-post json chat-driver)
+TOOLS=(hello read-file files-list files-read files-search files-write files-edit fetch fetch-post json table chat-driver)
 COMMAND="cargo build --locked --release --target $TARGET"
 HERE=$(cd "$(dirname "$0")" && pwd)
 WORKSPACE=$(cd "$HERE/../../plugins/tools" && pwd)

@@ -3,6 +3,7 @@
 mod fetch;
 mod files;
 mod json;
+mod table;
 
 use std::path::Path;
 
@@ -44,7 +45,7 @@ fn refused(sandbox: &Sandbox, tool: &str, arguments: &Value) -> (String, String)
 
 #[test]
 fn the_examples_play_to_their_end_and_do_what_was_recorded() {
-    for capsule in ["files-demo", "json-demo", "fetch-demo"] {
+    for capsule in ["files-demo", "json-demo", "fetch-demo", "table-demo"] {
         let sandbox = with(capsule);
         let ran = sandbox.run(&["run", "c"]).code(0);
         assert!(!ran.answer().is_empty(), "{ran:#?}");
