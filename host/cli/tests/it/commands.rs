@@ -208,7 +208,7 @@ fn every_shell_gets_its_completions() {
     let sandbox = Sandbox::new();
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let ran = sandbox.run(&["completions", shell]).code(0);
-        assert!(ran.out.contains("--template") && ran.out.contains("capsule"), "{shell}");
+        assert!(ran.out.contains("template") && ran.out.contains("capsule"), "{shell}");
     }
     sandbox.run(&["completions", "bsh"]).code(2).says(&["bash"]);
 }
@@ -231,9 +231,9 @@ fn a_program_that_asks_for_json_gets_its_errors_as_json_too() {
             .iter()
             .map(|error| error["key"].as_str().unwrap())
             .collect();
-        assert_eq!(keys, ["version", "tools"], "{command:?}");
-        assert_eq!(errors[0]["code"], "manifest-invalid");
-        assert_eq!(errors[0]["file"], "wrong/capsule.yaml");
+        assert_eq!(keys, ["inference", "version", "tools"], "{command:?}");
+        assert_eq!(errors[1]["code"], "manifest-invalid");
+        assert_eq!(errors[1]["file"], "wrong/capsule.yaml");
     }
     let missing = sandbox.run(&["run", "none", "--json"]).code(2).json();
     assert_eq!(missing["errors"][0]["code"], "manifest-missing");
@@ -269,7 +269,7 @@ fn an_answer_that_cannot_be_written_fails_the_command() {
         &["doctor", "hello", "--json"],
         &["completions", "bash"],
     ] {
-        let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
         let output = sandbox.command(command).stdout(full).output().unwrap();
         Ran::of(&output).code(1).says(&["cli-output"]);
     }

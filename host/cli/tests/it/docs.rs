@@ -1,7 +1,7 @@
 //! What the documents say: the table of error codes, and every command in a shell block.
 //!
 //! A block that begins with three backquotes and `sh` is run, line by line, in a folder with a copy of the example capsules and `capsule` in the
-//! path; each line must succeed. A line that cannot succeed anywhere is written in a block `sh no-run`, below a sentence that says what it
+//! path; each line must succeed. Blocks `sh rust` are run by `tool_author`, where there is a toolchain. A line that cannot succeed anywhere is written in a block `sh no-run`, below a sentence that says what it
 //! needs: a key, a network, a toolchain. `cargo` lines are not run here: they build and test this very program.
 
 use std::{
@@ -60,13 +60,18 @@ fn error_codes_are_unique_and_begin_with_their_owner() {
 
 /// The lines of the shell blocks of a page, with their line numbers; continued lines are one.
 fn commands(page: &str) -> Vec<(usize, String)> {
+    commands_in(page, "sh")
+}
+
+/// The same of the blocks that begin with this word.
+pub(crate) fn commands_in(page: &str, wanted: &str) -> Vec<(usize, String)> {
     let mut found = Vec::new();
     let mut block = None;
     let mut open: Option<(usize, String)> = None;
     for (at, line) in page.lines().enumerate() {
         match (line.trim_start().strip_prefix("```"), block) {
             (Some(_), Some(_)) => block = None,
-            (Some(tag), None) => block = Some(tag.trim().to_owned()).map(|tag| tag == "sh"),
+            (Some(tag), None) => block = Some(tag.trim().to_owned()).map(|tag| tag == wanted),
             (None, Some(true)) if !line.trim().is_empty() && !line.trim_start().starts_with('#') => {
                 let (start, before) = open.take().unwrap_or((at + 1, String::new()));
                 let joined = format!("{before}{}", line.trim());
@@ -140,6 +145,11 @@ pub(crate) fn shell(sandbox: &Sandbox, line: &str) -> Ran {
         .env_clear()
         .current_dir(sandbox.work(""));
     command.envs(capsule.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    command.env("PATH", format!("{}:/usr/local/bin:/usr/bin:/bin", bin.display()));
+    let path = capsule
+        .get_envs()
+        .find(|(name, _)| *name == "PATH")
+        .and_then(|(_, path)| path);
+    let path = path.expect("a sandbox has one").to_string_lossy();
+    command.env("PATH", format!("{}:{path}", bin.display()));
     Ran::of(&command.stdin(std::process::Stdio::null()).output().unwrap())
 }

@@ -25,5 +25,6 @@ mod site;
 mod standard_tools;
 mod storage;
 mod support;
+mod tool_author;
 mod traces;
 mod transports;

@@ -2,7 +2,8 @@
 
 use capsule_guest::{Error, Json, Output, Tool, args, export_tool, json};
 
-struct WordCount;
+/// The tool.
+pub struct WordCount;
 
 export_tool!(WordCount {
     name: "word-count",
