@@ -257,8 +257,8 @@ fn h_15_a_redirect_is_not_followed_and_the_key_goes_nowhere_else() {
 
 #[test]
 fn a_component_that_runs_into_its_limits_ends_the_run_with_their_names() {
-    let script = || Script::new().then(Reply::text("x".repeat(4000)));
-    let body = "  component_limits: {http_body: 1KiB}\n";
+    let script = || Script::new().then(Reply::text("x".repeat(20_000)));
+    let body = "  component_limits: {http_body: 8KiB}\n";
     ends(script(), body, 1, &["component-limit", "`limits.http_body`"]);
     let output = "  component_limits: {output: 1KiB}\n";
     ends(script(), output, 1, &["component-limit", "returned"]);

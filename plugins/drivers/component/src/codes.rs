@@ -47,7 +47,7 @@ pub(crate) const TIMED_OUT: Code = Code {
 /// Another limit.
 pub(crate) const LIMIT: Code = Code {
     id: "component-limit",
-    kind: ErrorKind::Settings,
+    kind: ErrorKind::Crashed,
     meaning: "The driver's component ran into one of its limits.",
     remedy: "Raise the limit that the message names in `inference.component_limits`.",
 };

@@ -226,28 +226,42 @@ fn a_program_without_a_sandbox_says_so() {
 }
 
 #[tokio::test]
-async fn what_is_streamed_becomes_items_and_what_is_returned_the_answer() {
+async fn what_is_streamed_becomes_items() {
     let text = |text: &str| ComponentSignal::Text(text.to_owned());
-    let started = |id: &str| ComponentSignal::CallStarted {
-        id: id.to_owned(),
-        name: "greet".to_owned(),
-    };
-    let bytes = |id: &str, bytes| ComponentSignal::CallBytes {
-        id: id.to_owned(),
-        bytes,
-    };
+    let (c1, name) = (|| "c1".to_owned(), || "greet".to_owned());
+    let started = |id: String| ComponentSignal::CallStarted { id, name: name() };
+    let bytes = |bytes| ComponentSignal::CallBytes { id: c1(), bytes };
     let signals = vec![
         ComponentSignal::Thinking("Hm".to_owned()),
         text("Hel"),
         text(""),
         text("lo"),
-        started(""),
-        bytes("c1", 1),
-        started("c1"),
-        started("c1"),
-        bytes("c1", 7),
-        bytes("c1", 7),
+        started(String::new()),
+        bytes(1),
+        started(c1()),
+        started(c1()),
+        bytes(7),
+        bytes(7),
     ];
+    let (_, items) = ask(&played(signals, passed(json!({"stop_reason": "end_turn"})))).await;
+    let begins = |index, block| StreamItem::Started { index, block };
+    let delta = |index, delta| StreamItem::Delta { index, delta };
+    let expected = [
+        begins(0, BlockStart::Thinking { redacted: None }),
+        delta(0, BlockDelta::Text("Hm".to_owned())),
+        StreamItem::Ended { index: 0 },
+        begins(1, BlockStart::Text),
+        delta(1, BlockDelta::Text("Hel".to_owned())),
+        delta(1, BlockDelta::Text("lo".to_owned())),
+        StreamItem::Ended { index: 1 },
+        begins(2, BlockStart::Call { id: c1(), name: name() }),
+        delta(2, BlockDelta::InputBytes(7)),
+    ];
+    assert_eq!(items, expected);
+}
+
+#[tokio::test]
+async fn what_is_returned_is_the_answer() {
     let mut reply = passed(json!({
         "stop_reason": "tool_call",
         "content": [
@@ -259,7 +273,6 @@ async fn what_is_streamed_becomes_items_and_what_is_returned_the_answer() {
         "usage": {"input_tokens": 7, "output_tokens": 5, "cache_read_tokens": 3, "reasoning_tokens": 2},
     }));
     reply.metadata = vec![("continuation_id".to_owned(), "conv-1".to_owned())];
-    let (answered, items) = ask(&played(signals, reply)).await;
     let call = |id: &str, input: Value| ContentBlock::ToolCall {
         id: id.to_owned(),
         name: "greet".to_owned(),
@@ -281,29 +294,7 @@ async fn what_is_streamed_becomes_items_and_what_is_returned_the_answer() {
             ..Usage::default()
         },
     };
-    assert_eq!(answered.unwrap(), expected);
-    let (begins, delta) = (
-        |index, block| StreamItem::Started { index, block },
-        |index, delta| StreamItem::Delta { index, delta },
-    );
-    let call = BlockStart::Call {
-        id: "c1".to_owned(),
-        name: "greet".to_owned(),
-    };
-    assert_eq!(
-        items,
-        [
-            begins(0, BlockStart::Thinking { redacted: None }),
-            delta(0, BlockDelta::Text("Hm".to_owned())),
-            StreamItem::Ended { index: 0 },
-            begins(1, BlockStart::Text),
-            delta(1, BlockDelta::Text("Hel".to_owned())),
-            delta(1, BlockDelta::Text("lo".to_owned())),
-            StreamItem::Ended { index: 1 },
-            begins(2, call),
-            delta(2, BlockDelta::InputBytes(7)),
-        ]
-    );
+    assert_eq!(ask(&played(Vec::new(), reply)).await.0.unwrap(), expected);
 }
 
 #[tokio::test]
