@@ -23,7 +23,7 @@ capsule_api::register! {
         at_most: transport::CAPABILITIES,
         stops_within: Duration::from_secs(5),
         settings_schema: settings::schema,
-        example: "transport: claude\nmodel: claude-sonnet-4-5\napi_key: ${ANTHROPIC_API_KEY}\n",
+        example: "transport: claude\nmodel: claude-sonnet-4-5\n",
         recognises: Some(binary::recognises),
         codes: codes::ALL,
         build: transport::build,

@@ -26,7 +26,7 @@ capsule_api::register! {
         at_most: transport::CAPABILITIES,
         stops_within: Duration::from_secs(5),
         settings_schema: settings::schema,
-        example: "transport: codex\nmodel: gpt-5.5\napi_key: ${OPENAI_API_KEY}\n",
+        example: "transport: codex\nmodel: gpt-5.5\n",
         recognises: Some(binary::recognises),
         codes: codes::ALL,
         build: transport::build,
