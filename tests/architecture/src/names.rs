@@ -5,9 +5,9 @@ use crate::repository::Repository;
 /// The one file of the host that names plugins.
 pub const LINKS: &str = "host/cli/src/links.rs";
 
-/// Names that are also ordinary words: a scheme, what an operating system runs, what a test tool does. They may occur; what they may
-/// not do is decide anything, and that a reviewer sees.
-pub const GENERIC: &[&str] = &["http", "process", "echo"];
+/// Names that are also ordinary words: a scheme, what an operating system runs, what a test tool does, what a tool is made of. They may
+/// occur; what they may not do is decide anything, and that a reviewer sees.
+pub const GENERIC: &[&str] = &["http", "process", "echo", "component"];
 
 /// Names of plugins: the directories that hold them.
 pub fn of_plugins(repository: &Repository) -> Vec<&str> {
