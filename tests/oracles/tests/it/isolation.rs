@@ -197,17 +197,20 @@ fn plant(home: &Path, project: &Path, trace: &Path) {
 }
 
 async fn p_15_nothing_of_the_persons_own_is_loaded(cli: &Cli) {
-    const PLANTED: &str = "CAPSULE_TEST_PLANTED";
-    let planted = tempfile::tempdir().unwrap();
-    let (home, project) = (planted.path().join("home"), planted.path().join("home/project"));
-    plant(&home, &project, &planted.path().join("trace"));
-    let test = format!("isolation::{}::p_15_nothing_of_the_persons_own_is_loaded", cli.name);
-    let home = home.to_str().unwrap();
-    let place = planted.path().to_str().unwrap();
-    if !alone_with(&test, &[("HOME", home), ("PWD", home), (PLANTED, place)]) {
+    const PROJECT: &str = "CAPSULE_TEST_PROJECT";
+    let Some(project) = std::env::var_os(PROJECT) else {
+        let planted = tempfile::tempdir().unwrap();
+        let home = planted.path().join("home");
+        let project = home.join("project");
+        plant(&home, &project, &planted.path().join("trace"));
+        let test = format!("isolation::{}::p_15_nothing_of_the_persons_own_is_loaded", cli.name);
+        let (home, project) = (home.to_str().unwrap(), project.to_str().unwrap());
+        alone_with(&test, &[("HOME", home), (PROJECT, project)]);
         assert_eq!(names_in(planted.path()), ["home"], "something of it was run");
         return;
-    }
+    };
+    // In the process of its own: where the person would have started it.
+    std::env::set_current_dir(project).unwrap();
     let script = Script::new()
         .then(Reply::new().call("call-1", "echo", json!({"text": "hello"})))
         .then(Reply::text("It said hello."));
