@@ -17,7 +17,7 @@ pub(crate) const VERSIONS: Versions = Versions {
     newest_tested: Version::new(2, 1, 332),
 };
 
-const LOCATE: Locate = Locate {
+static LOCATE: Locate = Locate {
     behind_script,
     not_found: &codes::NOT_FOUND,
     wrapper: &codes::WRAPPER,
@@ -33,9 +33,7 @@ pub(crate) struct Binary {
 impl Binary {
     /// Finds the command, and refuses a wrapper script without its binary and a version that is too old.
     pub(crate) async fn find(config: &CliSettings, settings: &Settings, clock: &dyn Clock) -> Result<Self, Error> {
-        let (command, path) = (config.command.clone(), config.command_path(settings)?);
-        let located = tokio::task::spawn_blocking(move || LOCATE.find(&command, path)).await;
-        let identity = located.expect("looking for a file does not panic")?;
+        let identity = LOCATE.binary(config, settings).await?;
         let version = version_of(&identity, clock).await?;
         if version < VERSIONS.oldest {
             let (path, oldest) = (identity.path.display(), VERSIONS.oldest);

@@ -1,34 +1,6 @@
 //! Codes that the transport may raise.
 
-use capsule_api::{Code, ErrorKind};
-
-macro_rules! codes {
-    ($($(#[$doc:meta])* $name:ident = $id:literal, $kind:ident, $meaning:literal, $remedy:literal;)*) => {
-        $($(#[$doc])* pub const $name: Code = Code {
-            id: $id,
-            kind: ErrorKind::$kind,
-            meaning: $meaning,
-            remedy: $remedy,
-        };)*
-
-        /// All of this transport and of the library below it.
-        pub const ALL: &[&Code] = &[
-            $(&$name,)*
-            &capsule_transport_process::codes::SPAWN,
-            &capsule_transport_process::codes::STDIN,
-            &capsule_transport_process::codes::RUN_DIR,
-            &capsule_transport_process::codes::BRIDGE_BIND,
-            &capsule_transport_process::codes::LOGIN_SETTINGS,
-            &capsule_transport_process::codes::LOGIN_ENDPOINT,
-            &capsule_transport_process::codes::LOGIN_MISSING,
-            &capsule_transport_process::codes::LOGIN_UNREADABLE,
-            &capsule_transport_process::codes::LOGIN_BUSY,
-            &capsule_transport_process::codes::LOGIN_NOT_WRITTEN,
-        ];
-    };
-}
-
-codes! {
+capsule_transport_process::dialect_codes! {
     /// The endpoint is not https, nor http on loopback.
     ENDPOINT = "claude-endpoint", Settings,
         "`endpoint` is not an address that a key may be sent to.",

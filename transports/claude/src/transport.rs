@@ -8,8 +8,8 @@ use capsule_api::{
     Settings, Transport, TurnIo,
 };
 use capsule_transport_process::{
-    self as process, Bridge, BridgeOptions, Child, CliSettings, Lent, Loan, RunDir, TurnParts, Watchdog, private_dir,
-    remark, report, text_of,
+    self as process, Borrow, Bridge, BridgeOptions, Child, CliSettings, Lent, Loan, RunDir, TurnParts, Watchdog,
+    private_dir, report, text_of,
 };
 use serde_json::json;
 
@@ -196,18 +196,16 @@ fn is_in_a_project(projects: PathBuf, file: &str) -> bool {
 impl Conversation for Talk {
     async fn turn(&mut self, input: Input, io: TurnIo) -> Result<Outcome, Error> {
         let prompt = text_of(&input, &codes::INPUT)?;
-        if io.cancel.is_cancelled() {
-            return Ok(Outcome::Cancelled);
-        }
-        let place = self.dir.login();
-        let login = self.lent.login(&self.config.credential, &login::FORMAT, &place);
-        let login = tokio::select! {
-            biased;
-            _ = io.cancel.cancelled() => return Ok(Outcome::Cancelled),
-            login = login => login?,
+        let borrow = Borrow {
+            credential: &self.config.credential,
+            format: &login::FORMAT,
+            dir: &self.dir,
+            codes: &CODES,
+            untested: self.binary.untested(),
         };
-        let (loan, exposed) = login.unzip();
-        remark(&io, &CODES, self.binary.untested(), exposed.flatten());
+        let Some(loan) = self.lent.begin(borrow, &io).await? else {
+            return Ok(Outcome::Cancelled);
+        };
         // What holds if this future is dropped: the program is killed, and what it has written down may be half a turn.
         self.health = Health::Reopen;
         let turn = self

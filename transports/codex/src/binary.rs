@@ -18,7 +18,7 @@ pub(crate) const VERSIONS: Versions = Versions {
     newest_tested: Version::new(0, 171, 0),
 };
 
-const LOCATE: Locate = Locate {
+static LOCATE: Locate = Locate {
     behind_script,
     not_found: &codes::NOT_FOUND,
     wrapper: &codes::WRAPPER,
@@ -44,9 +44,7 @@ struct About {
 impl Binary {
     /// Finds the command, and refuses what is too old or cannot be contained.
     pub(crate) async fn find(config: &CliSettings, settings: &Settings, clock: &dyn Clock) -> Result<Self, Error> {
-        let (command, path) = (config.command.clone(), config.command_path(settings)?);
-        let located = tokio::task::spawn_blocking(move || LOCATE.find(&command, path)).await;
-        let identity = located.expect("looking for a file does not panic")?;
+        let identity = LOCATE.binary(config, settings).await?;
         let about = about(&identity, clock).await?;
         judge(identity.path, &about)
     }

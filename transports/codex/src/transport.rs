@@ -12,8 +12,8 @@ use capsule_api::{
     Settings, ToolDispatch, Transport, TurnIo,
 };
 use capsule_transport_process::{
-    self as process, AttachedTurn, Bridge, BridgeOptions, Child, Lent, Loan, Login, RunDir, TurnParts, Watchdog,
-    private_dir, remark, report, text_of,
+    self as process, AttachedTurn, Borrow, Bridge, BridgeOptions, Child, Lent, Loan, Login, RunDir, TurnParts,
+    Watchdog, private_dir, report, text_of,
 };
 use serde_json::json;
 
@@ -254,18 +254,16 @@ impl Conversation for Talk {
             let message = format!("the input has {length} characters");
             return Err(Error::new(&codes::INPUT_TOO_LONG, message));
         }
-        if io.cancel.is_cancelled() {
-            return Ok(Outcome::Cancelled);
-        }
-        let place = self.dir.login();
-        let login = self.lent.login(&self.config.cli.credential, &login::FORMAT, &place);
-        let login = tokio::select! {
-            biased;
-            _ = io.cancel.cancelled() => return Ok(Outcome::Cancelled),
-            login = login => login?,
+        let borrow = Borrow {
+            credential: &self.config.cli.credential,
+            format: &login::FORMAT,
+            dir: &self.dir,
+            codes: &CODES,
+            untested: self.binary.untested(),
         };
-        let (loan, exposed) = login.unzip();
-        remark(&io, &CODES, self.binary.untested(), exposed.flatten());
+        let Some(loan) = self.lent.begin(borrow, &io).await? else {
+            return Ok(Outcome::Cancelled);
+        };
         // What holds if this future is dropped: the program is killed, and what it has written down may be half a turn.
         self.health = Health::Reopen;
         let open = Thread {

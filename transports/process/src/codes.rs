@@ -85,3 +85,31 @@ pub const ALL: &[&Code] = &[
     &LOGIN_BUSY,
     &LOGIN_NOT_WRITTEN,
 ];
+
+/// The codes of a dialect, each a name, an id, its kind, its meaning and its remedy; and `ALL` of them, with those of this library.
+#[macro_export]
+macro_rules! dialect_codes {
+    ($($(#[$doc:meta])* $name:ident = $id:literal, $kind:ident, $meaning:literal, $remedy:literal;)*) => {
+        $($(#[$doc])* pub const $name: $crate::Code = $crate::Code {
+            id: $id,
+            kind: $crate::ErrorKind::$kind,
+            meaning: $meaning,
+            remedy: $remedy,
+        };)*
+
+        /// All of this transport and of the library below it.
+        pub const ALL: &[&$crate::Code] = &[
+            $(&$name,)*
+            &$crate::codes::SPAWN,
+            &$crate::codes::STDIN,
+            &$crate::codes::RUN_DIR,
+            &$crate::codes::BRIDGE_BIND,
+            &$crate::codes::LOGIN_SETTINGS,
+            &$crate::codes::LOGIN_ENDPOINT,
+            &$crate::codes::LOGIN_MISSING,
+            &$crate::codes::LOGIN_UNREADABLE,
+            &$crate::codes::LOGIN_BUSY,
+            &$crate::codes::LOGIN_NOT_WRITTEN,
+        ];
+    };
+}

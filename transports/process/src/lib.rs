@@ -33,6 +33,8 @@ mod turn;
 mod watchdog;
 
 pub use bridge::{AttachedTurn, Bridge, SlotDispatch};
+#[doc(hidden)]
+pub use capsule_api::{Code, ErrorKind};
 pub use capsule_mcp::{Generations, Listed, Options as BridgeOptions, ToolMeta};
 pub use child::{Child, STDERR_TAIL};
 pub use group::{Exit, Stop};
@@ -44,6 +46,6 @@ pub use probe::{Said, Versions, ask, report};
 pub use program::Program;
 pub use rundir::{RunDir, private_dir};
 pub use settings::{CliSettings, SettingsOf};
-pub use talk::{Lent, close, health_after, remark, resumed, text_of};
+pub use talk::{Borrow, Lent, close, health_after, resumed, text_of};
 pub use turn::{Ending, Finished, Halt, STEP, Turn, TurnCodes, TurnParts};
 pub use watchdog::{Life, Watchdog};

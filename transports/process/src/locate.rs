@@ -10,7 +10,9 @@ use std::{
     time::SystemTime,
 };
 
-use capsule_api::{Code, Error};
+use capsule_api::{Code, Error, Settings};
+
+use crate::CliSettings;
 
 /// What makes a binary the same one.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -33,6 +35,16 @@ pub struct Locate {
 }
 
 impl Locate {
+    /// Finds the native binary that the settings name, off the runtime.
+    ///
+    /// # Errors
+    /// As [`Locate::find`]; a path that leaves the manifest's directory.
+    pub async fn binary(&'static self, config: &CliSettings, settings: &Settings) -> Result<Identity, Error> {
+        let (command, path) = (config.command.clone(), config.command_path(settings)?);
+        let located = tokio::task::spawn_blocking(move || self.find(&command, path)).await;
+        located.expect("looking for a file does not panic")
+    }
+
     /// Finds the native binary behind a command: at `path`, or else in `PATH`. Blocks on the file system.
     ///
     /// # Errors

@@ -35,11 +35,36 @@ impl Lent {
         Ok(Some(bridge))
     }
 
-    /// Lends the person's login to one run, where that is what pays. Waits while another run renews it. Cancel-safe.
+    /// Before a run: lends it the person's login, where that is what pays, and tells what a person should know. Waits while another run
+    /// renews the login. The outer `None`: the turn was cancelled meanwhile. Cancel-safe.
     ///
     /// # Errors
     /// As [`Original::find`] and [`Loan::make`].
-    pub async fn login(
+    pub async fn begin(&self, borrow: Borrow<'_>, io: &TurnIo) -> Result<Option<Option<Loan>>, Error> {
+        let Borrow {
+            credential,
+            format,
+            dir,
+            codes,
+            untested,
+        } = borrow;
+        let place = dir.login();
+        let login = tokio::select! {
+            biased;
+            _ = io.cancel.cancelled() => return Ok(None),
+            login = self.login(credential, format, &place) => login?,
+        };
+        let (loan, exposed) = login.unzip();
+        for (code, message) in [(codes.untested, untested), (codes.login, exposed.flatten())] {
+            if let Some(message) = message {
+                io.events.emit(Event::Warning { code, message });
+            }
+        }
+        Ok(Some(loan))
+    }
+
+    /// The lent login, and a remark on its file.
+    async fn login(
         &self,
         credential: &Credential,
         format: &'static Format,
@@ -59,6 +84,21 @@ impl Lent {
     }
 }
 
+/// What a run borrows, and for whom.
+#[derive(Debug)]
+pub struct Borrow<'a> {
+    /// What pays.
+    pub credential: &'a Credential,
+    /// The CLI's credential file.
+    pub format: &'static Format,
+    /// The run.
+    pub dir: &'a RunDir,
+    /// The dialect's codes.
+    pub codes: &'static TurnCodes,
+    /// The remark on a version that is not tested.
+    pub untested: Option<String>,
+}
+
 /// The text of an input.
 ///
 /// # Errors
@@ -67,15 +107,6 @@ pub fn text_of(input: &Input, refused: &'static Code) -> Result<String, Error> {
     input
         .as_text()
         .ok_or_else(|| Error::new(refused, "the input holds a file"))
-}
-
-/// Tells what a person should know before a turn begins.
-pub fn remark(io: &TurnIo, codes: &TurnCodes, untested: Option<String>, exposed: Option<String>) {
-    for (code, message) in [(codes.untested, untested), (codes.login, exposed)] {
-        if let Some(message) = message {
-            io.events.emit(Event::Warning { code, message });
-        }
-    }
 }
 
 /// The CLI's id of the conversation in a resume state, under this key.
