@@ -15,7 +15,8 @@ use capsule_session::{TaskState, What};
 use serde_json::json;
 
 use crate::run::{
-    Bench, DRIVERS, Ran, hello, hello_on_claude, hello_on_codex, hello_on_driver, hello_on_tape, hello_script,
+    Bench, DRIVERS, Ran, hello, hello_on_claude, hello_on_codex, hello_on_component, hello_on_driver, hello_on_tape,
+    hello_script,
 };
 
 /// The story of a run.
@@ -103,7 +104,9 @@ fn on_all(bench: &Bench, script: &Script) -> Vec<(&'static str, Ran)> {
     }
     let tape = tape.expect("there are drivers");
     runs.push(("cassette", bench.run(&hello_on_tape(&tape))));
-    // `component` has its column here: a driver that is itself a component, over the same provider.
+    let provider = bench.provider(script.clone());
+    runs.push(("component", bench.run(&hello_on_component(&provider.url()))));
+    provider.assert_clean();
     if let Some(cli) = capsule_fakes::claude() {
         let provider = bench.provider(script.clone());
         runs.push(("claude", bench.run(&hello_on_claude(&cli, &provider.url()))));

@@ -62,6 +62,15 @@ pub(crate) fn hello_on_driver(driver: &str, endpoint: &str) -> Choice {
     )
 }
 
+/// The capsule `hello` on the driver that is a component, led to this provider, which has to speak Chat Completions.
+pub(crate) fn hello_on_component(endpoint: &str) -> Choice {
+    let driver = workspace("plugins/tools/prebuilt/chat-driver.wasm");
+    set(
+        hello_on_driver("component", &format!("{endpoint}/v1")),
+        [format!("inference.component={}", driver.display())],
+    )
+}
+
 /// The capsule `hello` on this tape.
 pub(crate) fn hello_on_tape(tape: &Path) -> Choice {
     set(hello(), [format!("inference.tape={}", tape.display())])
