@@ -22,13 +22,7 @@ async fn p_11_a_cancel_in_the_middle_of_a_tool_call_ends_both(cli: &Cli) {
     let script = Script::new().then(Reply::new().call("call-1", "sleep", json!({})));
     let Some(scene) = cli.scene(script).await else { return };
     let mut talk = scene.open(scene.spec()).await;
-    let (under, io) = Under::new();
-    let stop = async {
-        under.tools.live_calls(1).await;
-        under.cancel();
-    };
-    let (outcome, ()) = tokio::join!(talk.0.turn(Input::text("Sleep."), io), stop);
-    assert_eq!(outcome.unwrap(), Outcome::Cancelled);
+    let under = talk.cancelled_in_calls("Sleep.", 1).await;
     assert_eq!((under.tools.live(), processes(&scene)), (0, vec![]));
     talk.close().await;
 }
@@ -57,13 +51,7 @@ async fn t_09_a_kept_context_goes_on_after_a_cancel_in_the_middle_of_a_tool_call
         .then(Reply::text("Here again."));
     let Some(scene) = cli.scene(script).await else { return };
     let mut talk = scene.open(scene.kept(None)).await;
-    let (under, io) = Under::new();
-    let stop = async {
-        under.tools.live_calls(1).await;
-        under.cancel();
-    };
-    let (outcome, ()) = tokio::join!(talk.0.turn(Input::text("Sleep."), io), stop);
-    assert_eq!(outcome.unwrap(), Outcome::Cancelled);
+    talk.cancelled_in_calls("Sleep.", 1).await;
     assert_eq!(talk.turn("And now?").await.answer(), "Here again.");
     talk.close().await;
     // A request in which the call had no result would have been refused.

@@ -125,13 +125,7 @@ async fn p_11_a_hundred_cancels_of_the_real_cli_at_random_moments_leave_nothing(
     // The script has no end: a run that works reaches the tool that sleeps.
     let works = async |scene: &Scene| {
         let mut talk = scene.open(scene.spec()).await;
-        let (under, io) = Under::new();
-        let stop = async {
-            under.tools.live_calls(1).await;
-            under.cancel();
-        };
-        let (outcome, ()) = tokio::join!(talk.0.turn(Input::text("Go."), io), stop);
-        assert_eq!(outcome.unwrap(), Outcome::Cancelled);
+        talk.cancelled_in_calls("Go.", 1).await;
         talk.close().await;
     };
     storm(scenes, one, works).await;

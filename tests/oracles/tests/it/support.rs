@@ -195,6 +195,18 @@ impl Talk {
         }
     }
 
+    /// A turn that is cancelled once as many tool calls run.
+    pub(crate) async fn cancelled_in_calls(&mut self, text: &str, calls: usize) -> Under {
+        let (under, io) = Under::new();
+        let stop = async {
+            under.tools.live_calls(calls).await;
+            under.cancel();
+        };
+        let (outcome, ()) = tokio::join!(self.0.turn(Input::text(text), io), stop);
+        assert_eq!(outcome.unwrap(), Outcome::Cancelled);
+        under
+    }
+
     pub(crate) async fn close(self) {
         assert_eq!(self.0.close(Duration::from_secs(5)).await, Residue::default());
     }

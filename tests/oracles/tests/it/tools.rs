@@ -2,14 +2,14 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use capsule_api::{CallId, ConversationSpec, Event, FoldedCall, Input, Limit, Outcome, RunEvent, ToolSpec, ToolStatus};
+use capsule_api::{CallId, ConversationSpec, Event, FoldedCall, Limit, Outcome, RunEvent, ToolSpec, ToolStatus};
 use capsule_fakes::{Reply, Script};
 use capsule_transport_kit::{Entry, TestTools};
 use serde_json::json;
 
 use crate::{
     cli::{CODEX, Cli, of_each_cli},
-    support::{Told, Under, no_tools},
+    support::{Told, no_tools},
 };
 
 of_each_cli!(
@@ -111,13 +111,7 @@ async fn m_12_sixteen_calls_of_one_request_overlap(cli: &Cli) {
         return;
     };
     let mut talk = scene.open(scene.spec()).await;
-    let (under, io) = Under::new();
-    let stop = async {
-        under.tools.live_calls(16).await;
-        under.cancel();
-    };
-    let (outcome, ()) = tokio::join!(talk.0.turn(Input::text("Sleep."), io), stop);
-    assert_eq!(outcome.unwrap(), Outcome::Cancelled);
+    talk.cancelled_in_calls("Sleep.", 16).await;
     talk.close().await;
 }
 
