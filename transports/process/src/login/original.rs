@@ -5,7 +5,7 @@ use std::{
     ffi::OsString,
     fmt, fs,
     io::{self, Read, Write},
-    os::unix::fs::{MetadataExt, PermissionsExt},
+    os::unix::fs::{MetadataExt, PermissionsExt, fchown},
     path::{Path, PathBuf},
     thread,
     time::Duration,
@@ -34,7 +34,46 @@ pub struct Original {
 /// A file as it was read.
 pub(super) struct Content {
     pub(super) all: Map<String, Value>,
+    access: Access,
+}
+
+/// Whose a file is, and who may do what with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Access {
     mode: u32,
+    /// User and group; whoever writes the file where it is not said.
+    owner: Option<(u32, u32)>,
+}
+
+impl Access {
+    /// For this user alone.
+    pub(super) const PRIVATE: Self = Self {
+        mode: 0o600,
+        owner: None,
+    };
+
+    fn of(file: &fs::Metadata) -> Self {
+        Self {
+            mode: file.mode() & 0o777,
+            owner: Some((file.uid(), file.gid())),
+        }
+    }
+
+    /// Gives it to a file of this user's. One that would be somebody else's fails where this user may not give it to them; one of another
+    /// group is then nobody's but its owner's.
+    fn give_to(self, file: &fs::File) -> io::Result<()> {
+        let mut mode = self.mode;
+        let about = file.metadata()?;
+        if let Some((user, group)) = self.owner {
+            if user != about.uid() {
+                fchown(file, Some(user), None)?;
+            }
+            if group != about.gid() && fchown(file, None, Some(group)).is_err() {
+                mode &= !0o070;
+            }
+        }
+        file.set_permissions(fs::Permissions::from_mode(mode))
+    }
 }
 
 /// Held for as long as a file is read or replaced. The kernel lets go of it when its owner dies.
@@ -108,23 +147,11 @@ impl Original {
 
     pub(super) fn read(&self) -> Result<Content, Error> {
         let wrong = |why: &str| unreadable(&self.path, why).hint(self.format.log_in);
-        let file = fs::File::open(&self.path).map_err(|error| wrong(&error.to_string()).caused_by(error))?;
-        let about = file.metadata().map_err(|error| wrong(&error.to_string()))?;
-        if !about.is_file() {
-            return Err(wrong("it is not a file"));
-        }
-        let mut bytes = Vec::new();
-        let read = file.take(MOST_BYTES + 1).read_to_end(&mut bytes);
-        read.map_err(|error| wrong(&error.to_string()))?;
-        if bytes.len() as u64 > MOST_BYTES {
-            return Err(wrong("it is longer than 1 MiB"));
-        }
+        let read = open(&self.path).and_then(read_whole);
+        let (bytes, access) = read.map_err(|error| wrong(&error.to_string()).caused_by(error))?;
         // What the parser says may quote the file.
         let all: Map<String, Value> = serde_json::from_slice(&bytes).map_err(|_| wrong("it is not a JSON object"))?;
-        Ok(Content {
-            all,
-            mode: about.mode() & 0o777,
-        })
+        Ok(Content { all, access })
     }
 
     pub(super) fn grant_in(&self, content: &Content) -> Result<Grant, Error> {
@@ -137,7 +164,7 @@ impl Original {
     pub(super) fn replace(&self, before: &Content, parts: &Map<String, Value>) -> io::Result<()> {
         let mut all = before.all.clone();
         all.extend(parts.iter().map(|(key, value)| (key.clone(), value.clone())));
-        replace(&self.path, &all, before.mode)
+        replace(&self.path, &all, before.access)
     }
 
     /// Takes the lock on the file's directory: the file itself is replaced by others, so it cannot hold one.
@@ -160,7 +187,7 @@ impl Original {
     /// Takes the right to have the login renewed, where no other run has it. To be called under the lock, so that the file is the one
     /// that the path names.
     pub(super) fn try_renewal(&self) -> io::Result<Option<Renewal>> {
-        let file = fs::File::open(&self.path)?;
+        let file = open(&self.path)?;
         match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => Ok(Some(Renewal { _file: file })),
             Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
@@ -204,8 +231,32 @@ fn half_written(path: &Path) -> String {
     format!("{name}.capsule-")
 }
 
+/// Opens a credential file. A link is not followed: the path of an original has none, and what a program has put into the place of its copy
+/// is not what was lent. A pipe or a device is refused instead of waited for.
+pub(super) fn open(path: &Path) -> io::Result<fs::File> {
+    use rustix::fs::{Mode, OFlags};
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let file = fs::File::from(rustix::fs::open(path, flags, Mode::empty())?);
+    if file.metadata()?.is_file() {
+        Ok(file)
+    } else {
+        Err(io::Error::other("it is not a file"))
+    }
+}
+
+/// All of a credential file.
+pub(super) fn read_whole(file: fs::File) -> io::Result<(Vec<u8>, Access)> {
+    let access = Access::of(&file.metadata()?);
+    let mut bytes = Vec::new();
+    file.take(MOST_BYTES + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > MOST_BYTES {
+        return Err(io::Error::other("it is longer than 1 MiB"));
+    }
+    Ok((bytes, access))
+}
+
 /// Replaces a file as a whole: written beside it, forced to disk, renamed over it.
-pub(super) fn replace(path: &Path, content: &Map<String, Value>, mode: u32) -> io::Result<()> {
+pub(super) fn replace(path: &Path, content: &Map<String, Value>, access: Access) -> io::Result<()> {
     let directory = path.parent().unwrap_or(Path::new("/"));
     let mut file = tempfile::Builder::new()
         .prefix(&half_written(path))
@@ -214,7 +265,7 @@ pub(super) fn replace(path: &Path, content: &Map<String, Value>, mode: u32) -> i
     let mut text = serde_json::to_vec_pretty(content)?;
     text.push(b'\n');
     file.write_all(&text)?;
-    file.as_file().set_permissions(fs::Permissions::from_mode(mode))?;
+    access.give_to(file.as_file())?;
     file.as_file().sync_all()?;
     file.persist(path)?;
     fs::File::open(directory)?.sync_all()

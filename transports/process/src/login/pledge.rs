@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use super::{
     format::Grant,
-    original::{self, Original},
+    original::{self, Access, Original},
 };
 use crate::codes;
 
@@ -46,7 +46,7 @@ impl Pledge {
     pub(super) fn make(original: Original, content: &original::Content, directory: &Path) -> Result<Self, Error> {
         let agreed = original.format().parts_of(&content.all);
         let copy = directory.join(original.format().file);
-        original::replace(&copy, &agreed, 0o600).map_err(|error| not_written(&copy, error))?;
+        original::replace(&copy, &agreed, Access::PRIVATE).map_err(|error| not_written(&copy, error))?;
         Ok(Self { original, copy, agreed })
     }
 
@@ -90,14 +90,15 @@ impl Pledge {
     }
 
     fn follow(&mut self, parts: Parts, grant: Grant) -> Result<Compared, Error> {
-        original::replace(&self.copy, &parts, 0o600).map_err(|error| not_written(&self.copy, error))?;
+        original::replace(&self.copy, &parts, Access::PRIVATE).map_err(|error| not_written(&self.copy, error))?;
         self.agreed = parts;
         Ok(Compared::Followed(grant))
     }
 
-    /// The copy's login; `None` where the CLI has left none.
+    /// The copy's login; `None` where the CLI has left none, or something else in its place.
     fn copied(&self) -> Option<(Parts, Grant)> {
-        let file: Map<String, Value> = serde_json::from_slice(&fs::read(&self.copy).ok()?).ok()?;
+        let (bytes, _) = original::open(&self.copy).and_then(original::read_whole).ok()?;
+        let file: Map<String, Value> = serde_json::from_slice(&bytes).ok()?;
         let parts = self.original.format().parts_of(&file);
         let grant = (self.original.format().grant)(&parts)?;
         Some((parts, grant))
@@ -116,3 +117,6 @@ fn not_written(path: &Path, error: io::Error) -> Error {
     let message = format!("the login could not be written to {}: {error}", path.display());
     Error::new(&codes::LOGIN_NOT_WRITTEN, message).caused_by(error)
 }
+
+#[cfg(test)]
+mod tests;
