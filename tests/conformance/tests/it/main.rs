@@ -10,6 +10,7 @@ use capsule as _;
 
 mod claude;
 mod codex;
+mod denied;
 #[path = "../../../../transports/echo/tests/it/fixture.rs"]
 mod echo;
 mod errors;
