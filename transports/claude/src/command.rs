@@ -123,6 +123,8 @@ impl Run<'_> {
             .mark("TMPDIR", self.dir.tmp())
             .env("XDG_CACHE_HOME", self.dir.cache())
             .env("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1")
+            // The servers that a person has connected to the account, which no other switch keeps out.
+            .env("ENABLE_CLAUDEAI_MCP_SERVERS", "false")
             .env("CLAUDE_CODE_DISABLE_ATTACHMENTS", "1")
             .env("DISABLE_AUTOUPDATER", "1")
             .env("CLAUDE_CODE_MAX_RETRIES", "3")

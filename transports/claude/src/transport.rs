@@ -220,7 +220,7 @@ impl Conversation for Talk {
         self.residue.processes.extend(survivors);
         self.keep(session).await;
         self.health = process::health_after(self.spec.state_dir.is_some());
-        outcome
+        process::advised(outcome, &self.config.credential, &login::FORMAT, &codes::AUTH)
     }
 
     fn health(&self) -> Health {

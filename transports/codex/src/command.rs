@@ -142,6 +142,11 @@ impl Run<'_> {
         if let Some(context) = self.spec.limits.context {
             add("model_auto_compact_token_limit", json!(context.compact_above()));
         }
+        if let (Credential::Subscription(_), Some(endpoint)) = (&self.config.cli.credential, &self.config.cli.endpoint)
+        {
+            // What it asks about the account goes where its requests go.
+            add("chatgpt_base_url", json!(endpoint));
+        }
         let idle = u64::try_from(self.config.cli.idle.as_millis()).unwrap_or(u64::MAX);
         for (key, value) in [
             ("name", json!(PROVIDER)),

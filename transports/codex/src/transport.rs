@@ -287,7 +287,7 @@ impl Conversation for Talk {
         self.residue.processes.extend(survivors);
         self.keep(thread).await;
         self.health = process::health_after(self.spec.state_dir.is_some());
-        outcome
+        process::advised(outcome, &self.config.cli.credential, &login::FORMAT, &codes::AUTH)
     }
 
     fn health(&self) -> Health {

@@ -46,6 +46,6 @@ pub use probe::{Said, Versions, ask, report};
 pub use program::Program;
 pub use rundir::{RunDir, private_dir};
 pub use settings::{CliSettings, SettingsOf};
-pub use talk::{Borrow, Lent, close, health_after, resumed, text_of};
+pub use talk::{Borrow, Lent, advised, close, health_after, resumed, text_of};
 pub use turn::{Ending, Finished, Halt, STEP, Turn, TurnCodes, TurnParts};
 pub use watchdog::{Life, Watchdog};

@@ -2,9 +2,14 @@
 
 use std::{path::Path, sync::Arc, time::Duration};
 
-use capsule_api::{Catalogue, Clock, Code, Error, Event, Health, Input, Residue, ResumeState, Secrets, TurnIo};
+use capsule_api::{
+    Catalogue, Clock, Code, Error, Event, Health, Input, Outcome, Residue, ResumeState, Secrets, TurnIo,
+};
 
 use crate::{Bridge, BridgeOptions, Credential, Format, Loan, Original, RunDir, TurnCodes};
+
+/// How long a run waits for its login before it says so.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// What a transport has from its host.
 #[derive(Clone)]
@@ -48,16 +53,26 @@ impl Lent {
             codes,
             untested,
         } = borrow;
+        let warn = |code, message| io.events.emit(Event::Warning { code, message });
         let place = dir.login();
-        let login = tokio::select! {
-            biased;
-            _ = io.cancel.cancelled() => return Ok(None),
-            login = self.login(credential, format, &place) => login?,
+        let login = self.login(credential, format, &place);
+        tokio::pin!(login);
+        let mut told = false;
+        let login = loop {
+            tokio::select! {
+                biased;
+                _ = io.cancel.cancelled() => return Ok(None),
+                login = &mut login => break login?,
+                () = self.clock.sleep(PATIENCE), if !told => {
+                    told = true;
+                    warn(codes.login, "another run is having the login renewed; this one waits for it".to_owned());
+                }
+            }
         };
         let (loan, exposed) = login.unzip();
         for (code, message) in [(codes.untested, untested), (codes.login, exposed.flatten())] {
             if let Some(message) = message {
-                io.events.emit(Event::Warning { code, message });
+                warn(code, message);
             }
         }
         Ok(Some(loan))
@@ -123,6 +138,22 @@ pub fn resumed(resume: &ResumeState, of: (&str, u32), key: &str, refused: &'stat
     }
 }
 
+/// The outcome of a turn; where the provider has refused a lent login (`refused`), with what to do about that.
+///
+/// # Errors
+/// As the outcome.
+pub fn advised(
+    outcome: Result<Outcome, Error>,
+    credential: &Credential,
+    format: &Format,
+    refused: &Code,
+) -> Result<Outcome, Error> {
+    outcome.map_err(|error| match credential {
+        Credential::Subscription(_) if error.code == refused.id => error.hint(format.log_in),
+        _ => error,
+    })
+}
+
 /// What a conversation is good for after a turn: without a kept context the CLI has forgotten the turn with its exit.
 pub fn health_after(kept: bool) -> Health {
     if kept { Health::Ready } else { Health::Lost }
@@ -138,4 +169,30 @@ pub async fn close(bridge: Option<Bridge>, dir: RunDir, mut residue: Residue, gr
         residue.files.push(path);
     }
     residue
+}
+
+#[cfg(test)]
+mod tests {
+    use capsule_api::Secret;
+
+    use super::*;
+    use crate::codes;
+
+    #[test]
+    fn a_login_that_the_provider_refuses_is_to_be_made_anew_and_a_key_is_to_be_checked() {
+        let format = &crate::login::tests::FORMAT;
+        let hint = |credential: Credential, code: &'static Code| {
+            let failed = Err(Error::new(code, "no"));
+            advised(failed, &credential, format, &codes::STDIN)
+                .unwrap_err()
+                .hint
+                .clone()
+        };
+        assert_eq!(hint(Credential::Subscription(None), &codes::STDIN), format.log_in);
+        assert_eq!(hint(Credential::Subscription(None), &codes::SPAWN), codes::SPAWN.remedy);
+        assert_eq!(
+            hint(Credential::ApiKey(Secret::new("k")), &codes::STDIN),
+            codes::STDIN.remedy
+        );
+    }
 }

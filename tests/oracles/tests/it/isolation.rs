@@ -101,6 +101,7 @@ async fn p_12_the_environment_is_the_allow_list(cli: &Cli) {
             "CLAUDE_CONFIG_DIR",
             "CLAUDE_SECURESTORAGE_CONFIG_DIR",
             "DISABLE_AUTOUPDATER",
+            "ENABLE_CLAUDEAI_MCP_SERVERS",
         ]
     } else {
         &["CAPSULE_MODEL_KEY", "CODEX_HOME", "NO_COLOR"]

@@ -34,7 +34,7 @@ fn login_of(cli: &Cli) -> (&'static str, Value, &'static str) {
     match cli.name {
         "claude" => {
             let oauth = json!({"accessToken": ACCESS, "refreshToken": "sk-ant-ort01-dummy", "expiresAt": 4_102_444_800_000_u64,
-                "scopes": ["user:inference", "user:profile"], "subscriptionType": "max"});
+                "scopes": ["user:inference", "user:mcp_servers"], "subscriptionType": "max"});
             let servers = json!({"some-server": {"accessToken": "FOREIGN-TOKEN"}});
             (
                 ".credentials.json",
@@ -56,10 +56,10 @@ fn login_of(cli: &Cli) -> (&'static str, Value, &'static str) {
 }
 
 /// A person's home of the CLI, with a login and with what must not be used.
-struct Home(tempfile::TempDir, &'static str);
+pub(crate) struct Home(tempfile::TempDir, &'static str);
 
 impl Home {
-    fn of(cli: &Cli) -> Self {
+    pub(crate) fn of(cli: &Cli) -> Self {
         let (file, content, _) = login_of(cli);
         let home = tempfile::tempdir().unwrap();
         for (name, content) in [
@@ -82,7 +82,7 @@ impl Home {
         self.0.path().join(self.1)
     }
 
-    fn settings(&self) -> Value {
+    pub(crate) fn settings(&self) -> Value {
         json!({"api_key": null, "login_home": self.0.path()})
     }
 

@@ -9,30 +9,44 @@ use std::{
 
 use capsule_api::Input;
 use capsule_fakes::{Reply, Script, program};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::{
     cli::{CLAUDE, Cli, of_each_cli},
+    logins::Home,
     support::{Scene, Under},
     watch::cli_of,
 };
 
-of_each_cli!(only_the_provider_and_the_bridge_are_connected_to_and_nothing_is_run);
+of_each_cli!(
+    only_the_provider_and_the_bridge_are_connected_to_and_nothing_is_run,
+    with_a_lent_login_no_others_are_connected_to,
+);
 
 /// Tells the traced process where to write which addresses are its own.
 const TRACED: &str = "CAPSULE_TEST_TRACED";
 
 async fn only_the_provider_and_the_bridge_are_connected_to_and_nothing_is_run(cli: &Cli) {
+    let test = "only_the_provider_and_the_bridge_are_connected_to_and_nothing_is_run";
+    traced(cli, test, json!({})).await;
+}
+
+async fn with_a_lent_login_no_others_are_connected_to(cli: &Cli) {
+    let home = Home::of(cli);
+    traced(cli, "with_a_lent_login_no_others_are_connected_to", home.settings()).await;
+}
+
+/// Runs this very test again under the kernel's eyes, with these settings.
+async fn traced(cli: &Cli, test: &str, settings: Value) {
     let Some(path) = cli.path() else { return };
     if let Some(file) = std::env::var_os(TRACED) {
-        return one_run(cli, file.as_ref()).await;
+        return one_run(cli, file.as_ref(), settings).await;
     }
     let Some(strace) = program("CAPSULE_TEST_STRACE", "/usr/bin/strace", "apt-get install strace") else {
         return;
     };
     let dir = tempfile::tempdir().unwrap();
     let (trace, own) = (dir.path().join("trace"), dir.path().join("own"));
-    let test = "only_the_provider_and_the_bridge_are_connected_to_and_nothing_is_run";
     let ran = Command::new(strace)
         .args(["-f", "--seccomp-bpf", "-qq", "-s", "256", "-e", "signal=none"])
         .args(["-e", "trace=connect,sendto,sendmsg,sendmmsg,execve,execveat", "-o"])
@@ -59,7 +73,7 @@ async fn only_the_provider_and_the_bridge_are_connected_to_and_nothing_is_run(cl
 }
 
 /// A run with a tool call, to its end.
-async fn one_run(cli: &Cli, file: &Path) {
+async fn one_run(cli: &Cli, file: &Path, settings: Value) {
     let script = Script::new()
         .then(Reply::new().call("call-1", "echo", json!({"text": "hello"})))
         .then(
@@ -68,7 +82,7 @@ async fn one_run(cli: &Cli, file: &Path) {
                 .call("call-3", "meet", json!({})),
         )
         .then(Reply::text("stall ").stall(cli.first_piece()));
-    let scene = cli.scene(script).await.unwrap();
+    let scene = cli.set(script, settings).await.unwrap();
     let mut talk = scene.open(scene.spec()).await;
     let (under, io) = Under::new();
     let turn = talk.0.turn(Input::text("Go."), io);

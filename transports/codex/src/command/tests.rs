@@ -146,6 +146,22 @@ fn p_13_with_a_subscription_no_key_is_in_the_environment_and_the_cli_must_use_it
     );
 }
 
+#[test]
+fn an_endpoint_is_asked_about_the_account_too() {
+    let dir = tempfile::tempdir().unwrap();
+    let spec = spec(dir.path(), &[]);
+    let asked = |values: Value| {
+        let args = args(&spec, &config(&values));
+        args.into_iter().find(|arg| arg.starts_with("chatgpt_base_url="))
+    };
+    let endpoint = "http://127.0.0.1:4000";
+    assert_eq!(
+        asked(json!({"endpoint": endpoint})).as_deref(),
+        Some("chatgpt_base_url=\"http://127.0.0.1:4000\"")
+    );
+    assert_eq!(asked(json!({"endpoint": endpoint, "api_key": "sk-secret"})), None);
+}
+
 #[tokio::test]
 async fn m_02_calls_are_approved_beforehand_and_may_overlap() {
     let (args, ..) = with_bridge(&[60]).await;

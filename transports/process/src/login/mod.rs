@@ -69,4 +69,4 @@ impl Credential {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -13,7 +13,7 @@ use super::{
     pledge::{Compared, Pledge},
 };
 
-pub(super) const FORMAT: Format = Format {
+pub(crate) const FORMAT: Format = Format {
     program: "agent",
     file: "login.json",
     variable: "AGENT_HOME",
