@@ -104,8 +104,7 @@ async fn respond(shared: &Shared, exchange: &Exchange, request: Request<Incoming
 }
 
 async fn admit(shared: &Shared, exchange: &Exchange, head: &Parts, body: Incoming) -> Result<Bytes, Refusal> {
-    let ambiguous = exchange.begin();
-    if ambiguous {
+    if !exchange.begin() {
         return Err(Refusal::of(StatusCode::BAD_REQUEST));
     }
     shared.guard.check(head, shared.local, shared.limits.body_bytes)?;

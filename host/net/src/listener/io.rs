@@ -59,12 +59,13 @@ impl Exchange {
         self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    /// A head is complete. Says whether it gives its body two lengths.
+    /// A head is complete. Says whether its length is beyond doubt. It is not where the head was not seen as it arrived: sent before the
+    /// request in front of it was answered, it came among bytes of which nobody but hyper knows where that request ends.
     pub(super) fn begin(&self) -> bool {
         let mut state = self.state();
         state.phase = Phase::Busy;
         state.requests += 1;
-        std::mem::take(&mut state.scan).is_ambiguous()
+        std::mem::take(&mut state.scan).is_sound()
     }
 
     /// Whether no request was begun.

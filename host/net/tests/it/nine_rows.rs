@@ -95,6 +95,35 @@ async fn a_length_beside_chunks_is_400_in_either_order() {
 }
 
 #[tokio::test]
+async fn a_second_request_before_the_answer_to_the_first_is_400_whatever_lengths_it_has() {
+    let script = Script::new();
+    let server = server(&script, long()).await;
+    let first = post(&server, "/wait", "content-length: 2\r\n", "{}");
+    let both = "content-length: 12\r\ntransfer-encoding: chunked\r\n";
+    let second = post(&server, "/echo", both, "2\r\n{}\r\n0\r\n\r\n");
+    let (halves, plain) = (
+        second.split_at(40),
+        post(&server, "/echo", "content-length: 2\r\n", "{}"),
+    );
+    for (at_once, later) in [
+        (format!("{first}{second}"), ""),
+        (format!("{first}{}", halves.0), halves.1),
+        (format!("{first}{plain}"), ""),
+    ] {
+        let mut stream = connect(&server).await;
+        stream.write_all(at_once.as_bytes()).await.unwrap();
+        script.started(1).await;
+        script.go.add_permits(1);
+        let answer = read_until(&mut stream, "gone").await;
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+        stream.write_all(later.as_bytes()).await.unwrap();
+        let answer = read_to_end(&mut stream).await;
+        assert!(answer.starts_with("HTTP/1.1 400"), "{at_once}: {answer}");
+    }
+    assert_eq!(script.peers.lock().unwrap().len(), 3, "the first of each");
+}
+
+#[tokio::test]
 async fn no_host_and_two_hosts_are_400() {
     let server = server(&Script::new(), Limits::default()).await;
     assert_eq!(ask(&server, "POST /echo HTTP/1.1\r\n\r\n").await.0, 400);
