@@ -261,6 +261,12 @@ pub(crate) fn internal(what: &str, error: &io::Error) -> Error {
     Error::new(&codes::INTERNAL, format!("cannot {what}: {error}"))
 }
 
+/// There is no standard output.
+pub(crate) fn closed() -> Error {
+    let error = Error::new(&codes::OUTPUT, "standard output is closed, so nothing was run");
+    error.hint("Let it lead somewhere; `> /dev/null` drops what is printed.")
+}
+
 pub(crate) fn output(error: &io::Error) -> Error {
     Error::new(&codes::OUTPUT, format!("cannot write the output: {error}"))
 }

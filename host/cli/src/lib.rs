@@ -19,6 +19,7 @@ mod asking;
 mod assemble;
 mod candidates;
 mod catalog;
+mod closed;
 mod commands;
 mod exit;
 mod failure;
@@ -52,7 +53,12 @@ pub fn main() -> ExitCode {
         .with_writer(io::stderr)
         .try_init();
     let as_json = cli.command.as_json();
-    match commands::execute(cli.command) {
+    // Before anything runs whose answer would be lost.
+    let done = match closed::stdout() {
+        true => Err(failure::closed().into()),
+        false => commands::execute(cli.command),
+    };
+    match done {
         Ok(code) => code,
         Err(failure) => {
             if as_json {

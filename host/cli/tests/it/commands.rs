@@ -276,6 +276,17 @@ fn an_answer_that_cannot_be_written_fails_the_command() {
 }
 
 #[test]
+fn without_a_standard_output_nothing_is_run() {
+    let sandbox = Sandbox::new();
+    let shell = crate::docs::shell;
+    shell(&sandbox, "capsule new a >&-")
+        .code(1)
+        .says(&["standard output is closed", "cli-output"]);
+    assert!(files(&sandbox.work("")).is_empty());
+    shell(&sandbox, "capsule new a > /dev/null").code(0);
+}
+
+#[test]
 fn a_template_that_is_not_there_says_which_are_and_nothing_is_overwritten() {
     let sandbox = Sandbox::new();
     sandbox

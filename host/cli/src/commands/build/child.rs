@@ -8,7 +8,7 @@ use std::{
 };
 
 use capsule_api::{Cancel, Clock, timeout};
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, test_kill_process_group, waitid};
 use tokio::io::{AsyncBufRead, AsyncBufReadExt as _, BufReader};
 
 /// What is kept of a line, in bytes; the rest of it is read and dropped.
@@ -17,6 +17,10 @@ const LONGEST_LINE: usize = 1 << 20;
 const PATIENCE: Duration = Duration::from_secs(2);
 /// How long the end of the output may take once the program has ended: a process that left the group may hold the pipe open.
 const DRAIN: Duration = Duration::from_millis(500);
+
+/// How long what was killed may take to be gone, and how often it is looked for.
+const GONE_WITHIN: Duration = Duration::from_secs(1);
+const GONE_EVERY: Duration = Duration::from_millis(5);
 
 /// Where a line came from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,7 +77,19 @@ pub(super) async fn run(
     // The leader is not reaped yet, so its id still names the group: what it left goes too.
     signal_group(id, Signal::KILL);
     group.0 = None;
-    child.wait().await
+    let status = child.wait().await;
+    gone(id, clock).await;
+    status
+}
+
+/// Waits until nobody is left in a group that was killed; the kernel takes a moment. Asking is harmless, should the id be somebody else's by now.
+async fn gone(leader: Option<Pid>, clock: &dyn Clock) {
+    for _ in 0..GONE_WITHIN.as_millis() / GONE_EVERY.as_millis() {
+        if leader.is_none_or(|leader| test_kill_process_group(leader).is_err()) {
+            return;
+        }
+        clock.sleep(GONE_EVERY).await;
+    }
 }
 
 /// Waits for the program's end without reaping it, and climbs the ladder once `cancel` fires.
