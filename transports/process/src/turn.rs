@@ -1,6 +1,11 @@
 //! One turn: one run of a CLI from its start to its last process gone. What is the same whatever the dialect.
 
-use std::{collections::HashMap, future::Future, sync::Arc, time::Duration};
+use std::{
+    collections::{HashMap, HashSet},
+    future::Future,
+    sync::Arc,
+    time::Duration,
+};
 
 use capsule_api::{BlockId, CallId, CancelReason, Clock, Error, Event, Events, Limit, Outcome, TurnIo, timeout};
 
@@ -24,6 +29,8 @@ pub struct TurnCodes {
     pub line_too_long: &'static str,
     /// A call did not come through the bridge.
     pub call_missed: &'static str,
+    /// A call came through the bridge that the CLI never told of.
+    pub call_untold: &'static str,
     /// A limit in time was reached.
     pub limit: &'static str,
     /// Processes outlived the CLI and were killed.
@@ -43,6 +50,7 @@ macro_rules! turn_codes {
             not_utf8: concat!($name, "-not-utf8"),
             line_too_long: concat!($name, "-line-too-long"),
             call_missed: concat!($name, "-call-missed"),
+            call_untold: concat!($name, "-call-untold"),
             limit: concat!($name, "-limit"),
             leftovers: concat!($name, "-leftovers"),
             untested: concat!($name, "-untested"),
@@ -112,6 +120,10 @@ pub struct Turn {
     codes: &'static TurnCodes,
     /// The task's block ids for the reader's own.
     blocks: HashMap<BlockId, BlockId>,
+    /// The calls that the CLI has told of.
+    told: HashSet<CallId>,
+    /// Everything that the CLI had to tell was read.
+    heard_out: bool,
     /// The last field: given back when the program is killed.
     loan: Option<Loan>,
 }
@@ -155,6 +167,8 @@ impl Turn {
             clock: parts.clock,
             codes: parts.codes,
             blocks: HashMap::new(),
+            told: HashSet::new(),
+            heard_out: false,
             loan: parts.loan,
         }
     }
@@ -205,7 +219,7 @@ impl Turn {
         let calls = &self.calls;
         let life = || Life {
             busy: true,
-            waited: calls.as_ref().map_or(Duration::ZERO, |calls| calls.life().waited),
+            ..calls.as_ref().map_or_else(Life::default, AttachedTurn::life)
         };
         tokio::select! {
             biased;
@@ -229,6 +243,9 @@ impl Turn {
 
     /// Tells an event, with the task's block ids in place of the reader's.
     pub fn say(&mut self, event: Event) {
+        if let Event::CallStarted { call, .. } | Event::Call { call, .. } = &event {
+            self.told.insert(call.clone());
+        }
         let event = translate(event, &mut self.blocks, &self.io.events);
         self.io.events.emit(event);
     }
@@ -239,7 +256,8 @@ impl Turn {
     }
 
     /// A call whose result the CLI reports must have come through the bridge.
-    pub fn check_call(&self, call: CallId, told: &str) {
+    pub fn check_call(&mut self, call: CallId, told: &str) {
+        self.told.insert(call.clone());
         if self.calls.as_ref().is_some_and(|calls| calls.saw(&call)) {
             return;
         }
@@ -250,6 +268,7 @@ impl Turn {
 
     /// The normal end: input closed, exit awaited for 3 s, else the program is ended.
     pub async fn finish(&mut self) -> Finished {
+        self.heard_out = true;
         self.child.close_input();
         let exited = timeout(&*self.clock, EXIT_GRACE, self.child.drain_until_exit()).await;
         let (exit, ending) = match exited {
@@ -299,6 +318,7 @@ impl Turn {
     pub async fn settle(&mut self) {
         if let Some(calls) = self.calls.take() {
             calls.finish(CancelReason::Shutdown).await;
+            self.check_untold(&calls);
         }
         if let Some(loan) = self.loan.take() {
             let settled = loan.end().await;
@@ -312,6 +332,14 @@ impl Turn {
             for warning in settled.warnings {
                 self.warn(self.codes.login, warning);
             }
+        }
+    }
+
+    /// The other way round: a call that came through the bridge must have been told by the CLI, where all of that was read.
+    fn check_untold(&self, calls: &AttachedTurn) {
+        for call in calls.beside(&self.told).into_iter().filter(|_| self.heard_out) {
+            let message = format!("the call {call} reached the capsule, and the CLI told nothing of it");
+            self.warn(self.codes.call_untold, message);
         }
     }
 

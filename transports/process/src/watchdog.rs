@@ -12,6 +12,8 @@ use capsule_api::{Clock, Limit};
 pub struct Life {
     /// A tool call is under way: the program has every reason to be silent.
     pub busy: bool,
+    /// When the last of the tool calls ended.
+    pub ended: Option<Instant>,
     /// How long calls have waited for the caller so far; the wall clock does not count it.
     pub waited: Duration,
 }
@@ -58,8 +60,9 @@ impl Watchdog {
         loop {
             let now = self.clock.now();
             let life = life();
-            if life.busy {
-                self.last = self.last.max(now);
+            let call = if life.busy { Some(now) } else { life.ended };
+            if let Some(sign) = call {
+                self.last = self.last.max(sign);
             }
             let idle_at = self.last + self.idle;
             let wall_at = self.wall.map(|wall| self.started + wall + life.waited);

@@ -37,6 +37,8 @@ struct Turn {
 struct State {
     closed: bool,
     running: usize,
+    /// When the last call ended.
+    ended: Option<Instant>,
     /// Every call of the turn that arrived. Bounded by the turn: it is dropped with it.
     seen: HashSet<CallId>,
 }
@@ -92,7 +94,7 @@ impl ToolDispatch for SlotDispatch {
     async fn call(&self, mut call: ToolCall) -> ToolReply {
         let turn = self.lock().clone();
         let Some((turn, _running)) =
-            turn.and_then(|turn| Running::enter(&turn, &call.id).map(|running| (turn, running)))
+            turn.and_then(|turn| Running::enter(&turn, &call.id, &self.clock).map(|running| (turn, running)))
         else {
             return ToolReply::new(ToolStatus::Failed, "no turn is running");
         };
@@ -166,10 +168,13 @@ impl Waits {
 }
 
 /// A call under way; counted until it is dropped.
-struct Running(Arc<Turn>);
+struct Running {
+    turn: Arc<Turn>,
+    clock: Arc<dyn Clock>,
+}
 
 impl Running {
-    fn enter(turn: &Arc<Turn>, id: &CallId) -> Option<Self> {
+    fn enter(turn: &Arc<Turn>, id: &CallId, clock: &Arc<dyn Clock>) -> Option<Self> {
         let mut entered = false;
         turn.state.send_if_modified(|state| {
             entered = !state.closed;
@@ -179,13 +184,20 @@ impl Running {
             }
             entered
         });
-        entered.then(|| Self(turn.clone()))
+        entered.then(|| Self {
+            turn: turn.clone(),
+            clock: clock.clone(),
+        })
     }
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
-        self.0.state.send_modify(|state| state.running -= 1);
+        let now = self.clock.now();
+        self.turn.state.send_modify(|state| {
+            state.running -= 1;
+            state.ended = Some(now);
+        });
     }
 }
 
@@ -199,8 +211,10 @@ impl AttachedTurn {
     /// What goes on in the turn's calls, for a watchdog.
     pub fn life(&self) -> Life {
         let waits = self.turn.waits.lock().unwrap_or_else(PoisonError::into_inner);
+        let state = self.turn.state.borrow();
         Life {
-            busy: self.turn.state.borrow().running > 0,
+            busy: state.running > 0,
+            ended: state.ended,
             waited: waits.total(self.slot.clock.now()),
         }
     }
@@ -208,6 +222,13 @@ impl AttachedTurn {
     /// Whether a call of this id arrived in this turn.
     pub fn saw(&self, call: &CallId) -> bool {
         self.turn.state.borrow().seen.contains(call)
+    }
+
+    /// The calls that arrived in this turn and are not among these; ordered.
+    pub fn beside(&self, told: &HashSet<CallId>) -> Vec<CallId> {
+        let mut calls: Vec<_> = self.turn.state.borrow().seen.difference(told).cloned().collect();
+        calls.sort_by(|one, other| one.as_str().cmp(other.as_str()));
+        calls
     }
 
     /// Takes no further call, cancels those that run and waits until they have ended. Cancel-safe: calling it again goes on waiting.

@@ -49,6 +49,10 @@ async fn a_call_outside_a_turn_is_answered_with_an_error() {
         (attached.saw(&CallId::new("1")), attached.saw(&CallId::new("2"))),
         (false, true)
     );
+    let told = [CallId::new("2")].into();
+    assert_eq!(attached.beside(&[].into()), [CallId::new("2")]);
+    assert_eq!(attached.beside(&told), []);
+    assert!(attached.life().ended.is_some() && !attached.life().busy);
     drop(attached);
     assert_eq!(slot.call(echo("3")).await, nobody);
 }

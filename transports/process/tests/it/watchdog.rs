@@ -2,7 +2,7 @@
 
 use std::{cell::Cell, sync::Arc, time::Duration};
 
-use capsule_api::Limit;
+use capsule_api::{Clock as _, Limit};
 use capsule_transport_kit::ManualClock;
 use capsule_transport_process::{Life, Watchdog};
 
@@ -43,11 +43,24 @@ async fn p_04_a_running_call_is_life_and_an_announced_silence_is_waited_out() {
     let mut watchdog = Watchdog::new(Arc::new(clock.clone()), IDLE, None);
     let busy_until_100 = || Life {
         busy: clock.elapsed() < Duration::from_secs(100),
-        waited: Duration::ZERO,
+        ..Life::default()
     };
     assert_eq!(watch(&clock, &mut watchdog, busy_until_100).await, (Limit::Idle, 120));
     watchdog.quiet_for(Duration::from_secs(200));
     assert_eq!(watch(&clock, &mut watchdog, quiet).await, (Limit::Idle, 380));
+}
+
+#[tokio::test]
+async fn p_04_the_silence_after_a_call_begins_with_the_calls_end() {
+    let clock = ManualClock::new();
+    let end = clock.now() + Duration::from_secs(50);
+    let mut watchdog = Watchdog::new(Arc::new(clock.clone()), IDLE, None);
+    let life = || Life {
+        busy: clock.now() < end,
+        ended: (clock.now() >= end).then_some(end),
+        ..Life::default()
+    };
+    assert_eq!(watch(&clock, &mut watchdog, life).await, (Limit::Idle, 110));
 }
 
 #[tokio::test]
@@ -58,6 +71,7 @@ async fn the_wall_clock_does_not_count_waiting_for_the_caller() {
     let life = || Life {
         busy: true,
         waited: waited.get(),
+        ..Life::default()
     };
     assert_eq!(watch(&clock, &mut watchdog, life).await, (Limit::Wall, 110));
 }
