@@ -1,13 +1,16 @@
 //! Which transport runs a capsule that leaves it open, and what `capsule transports` and `capsule doctor` say about this machine.
 
-use std::{fs, os::unix::fs::PermissionsExt as _, path::PathBuf};
+use std::{
+    fs,
+    os::unix::fs::{PermissionsExt as _, symlink},
+};
 
 use capsule_fakes::{Reply, Script};
 use serde_json::{Value, json};
 
 use crate::{
     peer::{KEY, Peer},
-    support::{ROOT, Ran, Sandbox, kinds, skip},
+    support::{ROOT, Ran, Sandbox, kinds},
 };
 
 /// A machine whose path has these programs and nothing else; each is a script that prints its version.
@@ -176,12 +179,8 @@ fn the_machine_forms_have_their_schema() {
 /// The real CLIs of this machine, as `claude` and `codex` in a path of their own.
 fn real() -> Option<Sandbox> {
     let sandbox = machine(&[]);
-    for (name, variable) in [("claude", "CAPSULE_TEST_CLAUDE"), ("codex", "CAPSULE_TEST_CODEX")] {
-        let Some(program) = std::env::var_os(variable).map(PathBuf::from) else {
-            skip(&format!("{variable} names no program"));
-            return None;
-        };
-        std::os::unix::fs::symlink(program, sandbox.path("bin").join(name)).unwrap();
+    for (name, program) in [("claude", capsule_fakes::claude()?), ("codex", capsule_fakes::codex()?)] {
+        symlink(program, sandbox.path("bin").join(name)).unwrap();
     }
     Some(sandbox)
 }
