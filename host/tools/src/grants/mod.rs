@@ -80,7 +80,8 @@ pub struct Limits {
     pub memory: u64,
     /// Wall-clock time of one call, without the time it waits to begin or for the caller's answer; more than zero.
     pub deadline: Duration,
-    /// Bytes of a result, of standard output and of streamed text, each; 1 KiB to 1 GiB.
+    /// Bytes of a result, of standard output, of streamed text (32 more for each piece) and of the arguments of a call that a tool makes, each;
+    /// 1 KiB to 1 GiB.
     pub output: u64,
     /// Elements of all tables of one call together; 1 to 200,000.
     pub table_elements: u32,
@@ -180,6 +181,11 @@ impl Grants {
                 Err(error) => errors.push(error),
             }
         }
+        errors.extend(
+            self.filesystem
+                .iter()
+                .filter_map(|grant| grant.led_out(&checked.filesystem)),
+        );
         for text in &self.network {
             match Pattern::parse(text) {
                 Ok(pattern) => checked.network.push(pattern),
@@ -290,6 +296,28 @@ impl Preopen {
             guest: place.to_owned(),
             ..self.clone()
         })
+    }
+
+    /// The error of a path that begins inside a directory that tools may write, and leads out of it: a tool may have made the link.
+    fn led_out(&self, granted: &[Self]) -> Option<Error> {
+        let host = fs::canonicalize(&self.host).ok()?;
+        let above = std::path::absolute(&self.host).ok()?;
+        let above: Vec<PathBuf> = above
+            .ancestors()
+            .skip(1)
+            .filter_map(|at| at.canonicalize().ok())
+            .collect();
+        let mut written = granted.iter().filter(|other| other.mode == Mode::Rw);
+        let left = written.find(|other| above.contains(&other.host) && !host.starts_with(&other.host))?;
+        let from = left.host.display();
+        let what = format!(
+            "it leads to {} by a link inside {from}, which tools may write",
+            host.display()
+        );
+        Some(
+            self.error(&what)
+                .hint("Grant the directory itself, if the link is yours and not a tool's."),
+        )
     }
 
     /// The same with the directory that is really there.

@@ -20,17 +20,13 @@ use rustix::fs::OFlags;
 use sha2::{Digest, Sha256};
 use wasmtime::{Engine, component::Component};
 
+use super::directory::DESCRIPTORS;
+
 /// Files that are kept; with more, the ones written longest ago go.
 const MOST_FILES: usize = 256;
 const EXTENSION: &str = "cwasm";
 /// Write permission for anybody but the owner.
 const OTHERS_WRITE: u32 = 0o022;
-/// Where open files can be opened again.
-const DESCRIPTORS: &str = if cfg!(target_os = "linux") {
-    "/proc/self/fd"
-} else {
-    "/dev/fd"
-};
 
 /// A directory of compiled components.
 #[derive(Debug)]

@@ -1,6 +1,6 @@
 //! One call of a component: wait for a place, run under deadline and cancel, turn what happened into a reply.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, fmt::Display, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use capsule_api::{CancelReason, Clock, Tool, ToolContext, ToolReply, ToolSpec};
@@ -11,7 +11,9 @@ use wasmtime_wasi::{FsPerms, WasiCtx, WasiCtxBuilder, p2::pipe::MemoryInputPipe}
 use wasmtime_wasi_http::WasiHttpCtx;
 
 use super::{
-    Sandbox, fixed,
+    Sandbox,
+    directory::Directory,
+    fixed,
     host::{Guest, Speech, ToolResult},
     http::Policy,
     limits::Limiter,
@@ -265,14 +267,13 @@ impl GuestCall {
                 Mode::Ro => FsPerms::ReadOnly,
                 Mode::Rw => FsPerms::ReadWrite,
             };
-            let opened = wasi.preopened_dir(&grant.host, &grant.guest, perms);
-            opened.map_err(|cause| {
-                NotStarted(format!(
-                    "the granted directory {} cannot be opened: {}",
-                    grant.host.display(),
-                    cause.root_cause()
-                ))
-            })?;
+            let failed = |cause: &dyn Display| {
+                let path = grant.host.display();
+                NotStarted(format!("the granted directory {path} cannot be opened: {cause}"))
+            };
+            let directory = Directory::open(&grant.host).map_err(|cause| failed(&cause))?;
+            let opened = wasi.preopened_dir(directory.path(), &grant.guest, perms);
+            opened.map_err(|cause| failed(cause.root_cause()))?;
         }
         fixed::apply(grants, &mut wasi);
         Ok(wasi.build())

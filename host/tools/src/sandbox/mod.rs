@@ -3,6 +3,7 @@
 mod cache;
 mod call;
 mod config;
+mod directory;
 mod driver;
 mod engine;
 mod exports;

@@ -3,7 +3,7 @@
 use std::{fs, os::unix::fs::symlink, path::Path, sync::Arc};
 
 use capsule_api::ToolStatus;
-use capsule_tools::{Mode, Preopen};
+use capsule_tools::{Mode, Narrowing, Preopen};
 
 use crate::{
     guests::{self, Guest},
@@ -142,6 +142,61 @@ async fn w_03_a_link_made_by_a_guest_leads_nowhere_it_may_not_go() {
     };
     assert_eq!(followed("s").await, refused(NOT_PERMITTED));
     assert_ne!(followed("s/").await.0, ToolStatus::Passed);
+}
+
+/// A tool that may write `work`, and one that may read `work/s` alone. Outside of both is `outside/notes.txt`.
+fn one_inside_the_other() -> Capsule {
+    let link = guests::links_to().build_with_data("../outside");
+    let mut capsule = Capsule::with("link", link).tool("open", guests::opens(0, READ).build_with_data("notes.txt"));
+    for name in ["work/s", "outside"] {
+        fs::write(capsule.directory(name).join("notes.txt"), name).unwrap();
+    }
+    let grant = |name: &str, mode| Preopen {
+        host: capsule.path(name),
+        guest: format!("/{name}"),
+        mode,
+    };
+    capsule.grants.filesystem = vec![grant("work", Mode::Rw), grant("work/s", Mode::Ro)];
+    for (source, own) in capsule.sources.iter_mut().zip(&capsule.grants.filesystem) {
+        source.capabilities = Some(Narrowing {
+            filesystem: vec![own.clone()],
+            ..Narrowing::default()
+        });
+    }
+    capsule
+}
+
+#[tokio::test]
+async fn w_03_a_link_in_the_place_of_a_granted_directory_is_not_followed() {
+    let capsule = one_inside_the_other();
+    let turn = capsule.turn();
+    assert_eq!(turn.ask("open").await, said(ToolStatus::Passed, "notes.txt"));
+
+    fs::remove_dir_all(capsule.path("work/s")).unwrap();
+    assert_eq!(turn.ask("link").await, said(ToolStatus::Passed, "../outside"));
+
+    let (status, text) = turn.ask("open").await;
+    let start = format!(
+        "tool 'open' failed: the granted directory {} cannot be opened: Not a directory",
+        capsule.dir.path().canonicalize().unwrap().join("work/s").display()
+    );
+    assert_eq!(status, ToolStatus::Failed);
+    assert!(text.starts_with(&start), "{text}");
+}
+
+#[test]
+fn w_03_a_grant_that_leads_out_of_what_tools_may_write_is_refused() {
+    let mut capsule = one_inside_the_other();
+    capsule.sources.clear();
+    fs::remove_dir_all(capsule.path("work/s")).unwrap();
+    symlink("../outside", capsule.path("work/s")).unwrap();
+    let (code, message) = capsule.refusals().remove(0);
+    let told = "the grant of work/s at `/work/s`: it leads to outside by a link inside work, which tools may write";
+    assert_eq!((code, message.as_str()), ("tool-grant-directory", told));
+
+    // What tools cannot change is the person's own.
+    capsule.grants.filesystem[0].mode = Mode::Ro;
+    capsule.load().unwrap();
 }
 
 #[tokio::test]
