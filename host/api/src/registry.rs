@@ -112,8 +112,15 @@ impl<D: Descriptor> Registry<D> {
     }
 }
 
+/// Bytes of the longest name that is compared with others.
+const LONGEST_SLIP: usize = 256;
+
 /// The name among `known` that `wanted` is most likely a misspelling of, if any is close.
 pub fn nearest<'a>(wanted: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    // What is this long is no slip, and comparing takes memory for each of its letters.
+    if wanted.len() > LONGEST_SLIP {
+        return None;
+    }
     let close = known
         .into_iter()
         .map(|name| (strsim::damerau_levenshtein(wanted, name), name));
@@ -158,6 +165,13 @@ mod tests {
     static CLAUDE: Named = Named("claude", "theirs");
     static HTTP: Named = Named("http", "ours");
     static HTTP_TOO: Named = Named("http", "somebody-elses");
+
+    #[test]
+    fn what_is_too_long_for_a_slip_is_near_to_nothing() {
+        let long = "x".repeat(LONGEST_SLIP + 1);
+        assert_eq!(nearest(&long, [long.as_str()]), None);
+        assert_eq!(nearest(&long[1..], [&long[1..]]), Some(&long[1..]));
+    }
 
     #[test]
     fn r_01_an_empty_registry_says_how_plugins_get_lost() {

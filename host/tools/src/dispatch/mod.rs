@@ -21,6 +21,9 @@ use tokio::sync::RwLock;
 use crate::codes;
 use record::Recorded;
 
+/// Bytes that are repeated of a name that no tool has.
+const LONGEST_NAME: usize = 256;
+
 /// What binds a dispatch to one turn.
 #[derive(Clone)]
 pub struct Bindings {
@@ -167,7 +170,9 @@ impl Dispatch {
             true => "there are no tools".to_owned(),
             false => format!("there are: {}", names.join(", ")),
         };
-        match nearest(name, names) {
+        let near = nearest(name, names);
+        let name = &name[..name.floor_char_boundary(LONGEST_NAME)];
+        match near {
             Some(near) => format!("no tool is called '{name}'; {there}. Did you mean '{near}'?"),
             None => format!("no tool is called '{name}'; {there}"),
         }

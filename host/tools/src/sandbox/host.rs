@@ -39,7 +39,7 @@ pub(super) use bindings::{
 /// Takes what a guest says for the model. Must not block.
 pub(super) type Speech = Arc<dyn Fn(ComponentSignal) + Send + Sync>;
 
-/// What a signal counts against the limit of output beside its text: about what it takes until it is heard.
+/// What a piece counts against the limit of output beside its text: about what it takes until it is heard, even where it is empty.
 const SIGNAL: usize = 32;
 
 /// Why a call ended inside `request-input`.
@@ -103,7 +103,7 @@ impl Guest {
                 _ => ComponentSignal::Text(text),
             });
         }
-        let (before, after) = self.record.streamed(text.len());
+        let (before, after) = self.record.streamed(text.len() + SIGNAL);
         let call = self.context.call.clone();
         let event = if after <= self.output_limit {
             RunEvent::Chunk { call, kind, text }
@@ -207,7 +207,7 @@ impl tool::run::Host for Guest {
 
 impl tool_registry::invoke::Host for Guest {
     async fn invoke(&mut self, name: String, input: tool::run::ToolInput) -> Result<tool::run::ToolResult, String> {
-        let reply = self.asks.call(name, input.data).await?;
+        let reply = self.asks.call(name, input.data, self.output_limit).await?;
         let status = match reply.status {
             ToolStatus::Passed => tool::run::Status::Passed,
             ToolStatus::Failed | ToolStatus::Denied => tool::run::Status::Failed,

@@ -5,12 +5,15 @@
 
 use std::{convert::Infallible, sync::Arc};
 
-use capsule_api::{CallId, Progress, ProgressSink, ToolCall, ToolContext, ToolReply, ToolStatus};
+use capsule_api::{ByteSize, CallId, Progress, ProgressSink, ToolCall, ToolContext, ToolReply, ToolStatus};
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 
 use super::record::CallRecord;
 use crate::dispatch::REFUSED;
+
+/// Bytes of the longest name that is looked up; what a name is compared with is far shorter.
+const LONGEST_NAME: usize = 256;
 
 /// A call that a guest asks for.
 pub(super) struct Ask {
@@ -32,10 +35,21 @@ pub(super) fn channel() -> (Asks, Asked) {
 }
 
 impl Asks {
-    /// The reply to a call of this tool; `Err` says why it was not made. `data` is JSON text.
-    pub(super) async fn call(&self, name: String, data: Option<String>) -> Result<ToolReply, String> {
+    /// The reply to a call of this tool; `Err` says why it was not made. `data` is JSON text, of at most `limit` bytes: it is recorded.
+    pub(super) async fn call(&self, name: String, data: Option<String>, limit: u64) -> Result<ToolReply, String> {
+        if name.len() > LONGEST_NAME {
+            return Err(format!("no tool has a name of {} bytes", name.len()));
+        }
         let not_called = |why: &str| format!("tool '{name}' was not called: {why}");
         let arguments = match data {
+            Some(text) if text.len() as u64 > limit => {
+                let limit = ByteSize(limit);
+                let why = format!(
+                    "its arguments have {} bytes, and may have {limit} (`limits.output`)",
+                    text.len()
+                );
+                return Err(not_called(&why));
+            }
             Some(text) => serde_json::from_str(&text)
                 .map_err(|cause| not_called(&format!("its arguments are not JSON: {cause}")))?,
             None => json!({}),

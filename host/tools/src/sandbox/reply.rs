@@ -143,11 +143,14 @@ fn returned(name: &str, result: ToolResult, record: &CallRecord, limits: &Limits
     reply
 }
 
+/// What an entry of the metadata counts beside its texts: an empty one takes room, too.
+const ENTRY: usize = 32;
+
 /// The first entries of the metadata that fit the output limit together.
 pub(super) fn bounded(metadata: Vec<(String, String)>, limit: u64) -> Vec<(String, String)> {
     let mut left = limit;
     let fits = |(key, value): &(String, String)| {
-        let rest = left.checked_sub((key.len() + value.len()) as u64);
+        let rest = left.checked_sub((key.len() + value.len() + ENTRY) as u64);
         left = rest.unwrap_or(0);
         rest.is_some()
     };

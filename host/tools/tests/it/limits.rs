@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use capsule_api::{CancelReason, Content, ToolReply, ToolStatus};
+use capsule_api::{CancelReason, Content, RunEvent, ToolReply, ToolStatus};
 use serde_json::json;
 
 use crate::{
@@ -126,4 +126,26 @@ async fn text_that_is_streamed_over_the_limit_is_dropped_with_one_warning() {
         .map(|event| format!("{event:?}").chars().take(7).collect::<String>())
         .collect();
     assert_eq!(shown, ["Started", "Chunk {", "Warning", "Ended {"]);
+}
+
+#[tokio::test]
+async fn w_04_pieces_of_no_text_count_too() {
+    let empty = "(local $left i32) (local.set $left (i32.const 100000))
+        (loop $again
+          (call $text (i32.const 64) (i32.const 0))
+          (br_if $again (local.tee $left (i32.sub (local.get $left) (i32.const 1)))))
+        (call $ret (i32.const 0) (i32.const 64) (global.get $data))";
+    let emit = r#"(import "murmur:stream/events@0.1.0" "emit-chunk" (func $text (param i32 i32)))"#;
+    let flood = guests::guest(empty).imports("murmur:stream/events@0.1.0", emit).build();
+    let mut capsule = Capsule::with("flood", flood);
+    capsule.grants.limits.output = 1024;
+    let turn = capsule.turn();
+    assert_eq!(turn.ask("flood").await, said(ToolStatus::Passed, "some text"));
+    let events = turn.log.events();
+    let chunks = events
+        .iter()
+        .filter(|event| matches!(event, RunEvent::Chunk { .. }))
+        .count();
+    // The start, the warning and the end are the others.
+    assert_eq!((chunks, events.len()), (32, 35));
 }

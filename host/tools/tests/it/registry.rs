@@ -51,6 +51,24 @@ async fn a_tool_that_is_not_there_is_said_to_the_calling_tool() {
 }
 
 #[tokio::test]
+async fn w_04_a_call_with_too_long_a_name_or_too_much_to_say_is_not_made() {
+    let long = "x".repeat(700);
+    let mut capsule = chain(&["named", &long])
+        .tool("asked", delegates().build_with_data("echo"))
+        .tool("echo", guests::echo().build());
+    capsule.grants.limits.output = 1024;
+    let turn = capsule.turn();
+    let text = "tool 'named' failed: no tool has a name of 700 bytes";
+    assert_eq!(turn.ask("named").await, said(ToolStatus::Failed, text));
+
+    let text = "tool 'asked' failed: tool 'echo' was not called: its arguments have 1034 bytes, and may have 1KiB (`limits.output`)";
+    let refused = ToolReply::new(ToolStatus::Failed, text);
+    assert_eq!(turn.call("asked", json!({"text": "x".repeat(1023)})).await, refused);
+    let told = ["call-1 named", "call-1 failed", "call-2 asked", "call-2 failed"];
+    assert_eq!(story(&turn.log), told);
+}
+
+#[tokio::test]
 async fn recursion_is_refused_before_anything_runs() {
     let turn = chain(&["a", "b", "a"]).turn();
     let text = "tool 'a' failed: tool 'b' failed: tool 'a' was not run: it would call itself (a -> b -> a)";

@@ -88,6 +88,12 @@ fn metadata_over_the_output_limit_is_left_out() {
         ..result(Status::Passed)
     };
     assert_eq!(reply_to(large).metadata, [pair("a", "1")]);
+    let many = ToolResult {
+        data: Some("x".into()),
+        metadata: vec![pair("", ""); 1000],
+        ..result(Status::Passed)
+    };
+    assert_eq!(reply_to(many).metadata.len(), 1024 / ENTRY);
 }
 
 #[test]
