@@ -43,6 +43,25 @@ async fn a_tool_with_a_block_of_its_own_has_what_it_names_and_the_others_have_al
     assert_eq!(capsule.turn().ask("env").await.0, ToolStatus::Failed);
 }
 
+/// Nothing goes along with a call from one tool to another, neither more nor less.
+#[tokio::test]
+async fn a_nested_call_has_the_grants_of_the_tool_that_is_called() {
+    let environment = || guests::environment().build_with_data("nothing there");
+    let mut capsule = Capsule::with("rich", guests::delegates().build_with_data("env-none"))
+        .tool("poor", guests::delegates().build_with_data("env-all"))
+        .tool("env-none", environment())
+        .tool("env-all", environment());
+    capsule.options.env = Arc::new(|_| Some("Ulm".to_owned()));
+    capsule.grants.env = vec!["CITY".into()];
+    for poor in [1, 2] {
+        capsule.sources[poor].capabilities = Some(Narrowing::default());
+    }
+    let turn = capsule.turn();
+    let text = "tool 'rich' failed: tool 'env-none' failed: nothing there";
+    assert_eq!(turn.ask("rich").await, said(ToolStatus::Failed, text));
+    assert_eq!(turn.ask("poor").await, said(ToolStatus::Passed, "Ulm"));
+}
+
 #[test]
 fn a_block_that_asks_for_more_than_the_capsule_has_is_a_load_error_that_names_both() {
     let mut capsule = Capsule::with("tool", guests::echo().build());
