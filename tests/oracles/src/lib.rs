@@ -13,7 +13,17 @@
 //! | `ignore signals` | tells text, then sleeps with a child, both ignoring SIGINT and SIGTERM |
 //! | `renew the login` | a good turn, before which it writes a login that is good until later over the one that it was lent |
 //! | `read to the end` | a good turn; leaves the file `input-ended` in its configuration once its input has ended |
+//! | `call in secret` | calls the capsule's tool `echo` and says nothing of it; a good turn |
+//! | `work in silence` | tells a call of the capsule's tool `work`, is silent for as long as it runs (900 ms), tells its result; a good turn |
+//!
+//! The tools are asked for at the start. Under a name that ends with `-no-tools` they are not; under one with `-no-token` the token is lost.
+//!
+//! A stand-in beside a file `real` runs that program in its own place: under a name that ends with `-wrong-token` with another token for the
+//! capsule's tools, under one with `-closed-port` with a port for them where nobody listens.
 #![warn(missing_docs)]
+
+mod bridge;
+mod passed_on;
 
 use std::{
     fmt,
@@ -24,14 +34,16 @@ use std::{
     thread,
 };
 
-use serde_json::Value;
+pub use bridge::Bridge;
+pub use passed_on::pass_on;
+use serde_json::{Value, json};
 
 /// Ends only by `SIGKILL`.
 const SLEEPER: &str = "trap '' INT TERM; exec sleep 1000";
 
 /// How a CLI says what happens in a turn: events, each a line of its output.
 pub struct Dialect {
-    /// From its start to a first piece of text, `Fine.`.
+    /// From its start to a first piece of text, `Fine.`. The first event is none of an answer's.
     pub start: Vec<Value>,
     /// From there to its good end; the last event is the terminal one.
     pub end: Vec<Value>,
@@ -39,11 +51,20 @@ pub struct Dialect {
     pub failure: Vec<Value>,
     /// An event that nobody knows, with this text in it.
     pub unknown: fn(String) -> Value,
+    /// What it tells of a call of the capsule's tools, by id, tool and arguments: before the call, and of its result.
+    pub call: Told,
+    /// The member of a call's `_meta` that holds its id.
+    pub call_id: &'static str,
+    /// The capsule's tools, where it has any.
+    pub bridge: Option<Bridge>,
     /// Where it keeps its configuration.
     pub config: Option<PathBuf>,
     /// Its credential file, and what it makes of it when it renews the login.
     pub login: Option<(PathBuf, Renew)>,
 }
+
+/// Tells of a call.
+pub type Told = fn(id: &str, tool: &str, arguments: &Value) -> [Vec<Value>; 2];
 
 /// Makes a renewed login of one that was lent.
 pub type Renew = fn(&mut Value);
@@ -107,22 +128,48 @@ pub fn play(prompt: &str, dialect: &Dialect) -> After {
             let error = Command::new("/bin/sh").args(["-c", SLEEPER]).exec();
             err(format_args!("{error}"));
         }
+        _ => return beside(prompt, dialect),
+    }
+    After::InputEnd
+}
+
+/// A good turn with something beside it.
+fn beside(prompt: &str, dialect: &Dialect) -> After {
+    match prompt {
         "renew the login" => {
             if let Err(error) = renew(dialect) {
                 err(format_args!("the login was not renewed: {error}"));
                 return After::Exit(ExitCode::FAILURE);
             }
-            run();
         }
-        "read to the end" => {
-            run();
-            if let Some(config) = &dialect.config {
-                return After::Mark(config.join("input-ended"));
+        "read to the end" => {}
+        "call in secret" => {
+            if let Some(bridge) = &dialect.bridge {
+                bridge.call(dialect.call_id, "secret-1", "echo", &json!({"text": "hello"}));
             }
+        }
+        "work in silence" => {
+            work(dialect);
+            return After::InputEnd;
         }
         _ => return After::Unknown,
     }
-    After::InputEnd
+    play("answer", dialect);
+    match &dialect.config {
+        Some(config) if prompt == "read to the end" => After::Mark(config.join("input-ended")),
+        _ => After::InputEnd,
+    }
+}
+
+fn work(dialect: &Dialect) {
+    let (first, rest) = dialect.start.split_at(1);
+    let arguments = json!({"much": 900});
+    let [before, after] = (dialect.call)("call-1", "work", &arguments);
+    first.iter().chain(&before).for_each(say);
+    if let Some(bridge) = &dialect.bridge {
+        bridge.call(dialect.call_id, "call-1", "work", &arguments);
+    }
+    after.iter().chain(rest).chain(&dialect.end).for_each(say);
 }
 
 fn renew(dialect: &Dialect) -> io::Result<()> {

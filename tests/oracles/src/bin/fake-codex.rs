@@ -1,5 +1,5 @@
-//! A stand-in for the codex CLI that misbehaves: how, the prompt says, or the name that it is started under. It has no model and calls no
-//! tool. The list is the library's; of its own it has
+//! A stand-in for the codex CLI that misbehaves: how, the prompt says, or the name that it is started under. It has no model.
+//! The list is the library's; of its own it has
 //!
 //! | prompt | what it does |
 //! |---|---|
@@ -16,10 +16,11 @@ use std::{
     process::ExitCode,
 };
 
-use capsule_oracles::{After, Dialect, err, named, out, play, say};
+use capsule_oracles::{After, Bridge, Dialect, err, named, out, pass_on, play, say};
 use serde_json::{Value, json};
 
 fn main() -> ExitCode {
+    pass_on();
     let args: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = args.iter().map(String::as_str).collect();
     match words.as_slice() {
@@ -55,7 +56,10 @@ fn serve() -> ExitCode {
     let mut after = After::InputEnd;
     while let Some(message) = next(&mut lines) {
         match message["method"].as_str().unwrap_or_default() {
-            "initialize" => say(&json!({"id": message["id"], "result": {"userAgent": "fake"}})),
+            "initialize" => {
+                bridge().and_then(|bridge| bridge.tools());
+                say(&json!({"id": message["id"], "result": {"userAgent": "fake"}}));
+            }
             "getAuthStatus" => say(&json!({"id": message["id"], "result": {"authMethod": "chatgpt"}})),
             "thread/start" => {
                 say(&json!({"id": message["id"],
@@ -110,6 +114,23 @@ fn told(method: &str, mut params: Value) -> Value {
     json!({"method": method, "params": params})
 }
 
+/// The server of the configuration in the arguments.
+fn bridge() -> Option<Bridge> {
+    let url = std::env::args().find_map(|arg| Some(arg.strip_prefix("mcp_servers.capsule.url=")?.to_owned()))?;
+    Bridge::at(url.trim_matches('"'))
+}
+
+fn call(id: &str, tool: &str, arguments: &Value) -> [Vec<Value>; 2] {
+    let mut item = json!({"type": "mcpToolCall", "id": id, "server": "capsule", "tool": tool, "arguments": arguments});
+    let started = told("item/started", json!({"turnId": "u", "item": item}));
+    item["result"] = json!({"content": [{"type": "text", "text": "worked"}]});
+    let usage = json!({"turnId": "u", "usage": {"inputTokens": 1, "outputTokens": 1}});
+    [
+        vec![started, told("rawResponse/completed", usage)],
+        vec![told("item/completed", json!({"turnId": "u", "item": item}))],
+    ]
+}
+
 fn dialect() -> Dialect {
     let message = json!({"type": "agentMessage", "id": "m", "text": "Fine."});
     let piece = json!({"turnId": "u", "itemId": "m", "delta": "Fine."});
@@ -128,6 +149,9 @@ fn dialect() -> Dialect {
         ],
         failure: vec![told("turn/completed", failed)],
         unknown: |text| json!({"method": "padding", "params": {"text": text}}),
+        call,
+        call_id: "callId",
+        bridge: bridge(),
         config: std::env::var_os("CODEX_HOME").map(Into::into),
         login: std::env::var_os("CODEX_HOME").map(|home| {
             let renew: fn(&mut Value) = |login| {

@@ -13,12 +13,44 @@ use tokio::{
 
 use crate::{
     cli::{CLAUDE, Cli, of_each_cli},
+    misbehaviour::named,
     network::bridge_of,
-    support::{Told, Under},
-    watch::cli_of,
+    support::{Scene, Told, Under},
+    watch::{cli_of, processes},
 };
 
-of_each_cli!(m_04_hostile_clients_cost_a_running_conversation_nothing,);
+of_each_cli!(
+    m_01_a_real_cli_without_its_connection_to_the_tools_gets_no_answer_through,
+    m_04_hostile_clients_cost_a_running_conversation_nothing,
+);
+
+async fn m_01_a_real_cli_without_its_connection_to_the_tools_gets_no_answer_through(cli: &Cli) {
+    let Some(real) = cli.path() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    std::os::unix::fs::symlink(real, dir.path().join("real")).unwrap();
+    for (name, is_connected) in [
+        ("cli", true),
+        ("cli-no-token", false),
+        ("cli-wrong-token", false),
+        ("cli-closed-port", false),
+    ] {
+        let script = Script::new().then(Reply::text("An answer.")).repeat_last();
+        let stand_in = named(cli, dir.path(), name);
+        let scene = Scene::of(cli.name, &stand_in, script, json!({})).await;
+        let told = scene.ask("Go.").await;
+        if is_connected {
+            assert_eq!(told.answer(), "An answer.");
+            continue;
+        }
+        assert_eq!(
+            (told.error().code, told.error().kind),
+            (cli.code("tools").as_str(), ErrorKind::ToolsUnavailable),
+            "{name}"
+        );
+        assert_eq!(told.log.fold().texts(), Vec::<&str>::new(), "{name}");
+        assert_eq!(processes(&scene), Vec::<u32>::new(), "{name}");
+    }
+}
 
 /// The status of the answer to these bytes.
 async fn status(bridge: SocketAddr, bytes: &str) -> u16 {

@@ -52,6 +52,7 @@ async fn t_09_a_kept_context_goes_on_after_a_cancel_in_the_middle_of_a_tool_call
     let Some(scene) = cli.scene(script).await else { return };
     let mut talk = scene.open(scene.kept(None)).await;
     talk.cancelled_in_calls("Sleep.", 1).await;
+    assert_eq!(scene.provider.requests().len(), 1, "the model is not asked again");
     assert_eq!(talk.turn("And now?").await.answer(), "Here again.");
     talk.close().await;
     // A request in which the call had no result would have been refused.

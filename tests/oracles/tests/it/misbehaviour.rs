@@ -1,13 +1,18 @@
 //! A CLI that misbehaves, played by the stand-ins.
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
-use capsule_api::{ConversationSpec, Event, Input, Limit, Outcome};
+use capsule_api::{CallId, ConversationSpec, ErrorKind, Event, Input, Limit, Outcome, ToolStatus};
 use capsule_transport_kit::Entry;
 use serde_json::{Value, json};
 
 use crate::{
     cli::{CLAUDE, CODEX, Cli, of_each_cli},
+    own_tools::OwnTools,
+    patience::{ask_with, ends},
     support::{Scene, Told, Under, no_tools},
     watch::processes,
 };
@@ -17,6 +22,7 @@ of_each_cli!(
     p_03_neither_an_exit_with_0_nor_a_missing_end_is_a_success,
     a_crash_shows_the_end_of_stderr,
     p_04_a_silent_cli_is_ended_by_the_idle_limit,
+    p_04_a_cli_that_is_silent_while_its_tool_works_is_not_ended,
     a_turn_has_a_wall_clock_where_it_is_set,
     p_05_a_cli_that_stays_after_its_result_is_ended_and_its_answer_counts,
     p_10_the_input_is_closed_once_the_answer_is_there,
@@ -24,7 +30,9 @@ of_each_cli!(
     p_11_a_cli_that_ignores_every_signal_is_gone_after_a_cancel,
     p_16_odd_output_is_read_past,
     p_18_a_cli_that_is_too_old_is_refused_naming_both_versions,
+    p_09_the_token_is_there_and_a_cli_that_lost_it_gets_no_answer_through,
     m_01_a_cli_that_never_gets_the_tools_gets_no_answer_through,
+    a_call_that_the_cli_does_not_tell_of_is_recorded_and_a_warning,
     a_probe_names_path_version_and_login,
 );
 
@@ -84,6 +92,17 @@ async fn p_04_a_silent_cli_is_ended_by_the_idle_limit(cli: &Cli) {
         &Outcome::LimitReached { which: Limit::Idle }
     );
     assert_eq!(told.warnings(), [cli.code("limit")]);
+}
+
+async fn p_04_a_cli_that_is_silent_while_its_tool_works_is_not_ended(cli: &Cli) {
+    let scene = cli.faked(json!({"idle_timeout": "300ms"})).await;
+    let spec = ConversationSpec {
+        catalogue: OwnTools::offered(Duration::from_secs(60), 1 << 20),
+        ..scene.spec()
+    };
+    let told = ask_with(&scene, spec, "work in silence").await;
+    assert_eq!((told.answer(), told.warnings()), ("Fine.", vec![]));
+    assert_eq!(ends(&told.log), [(CallId::new("call-1"), ToolStatus::Passed)]);
 }
 
 async fn a_turn_has_a_wall_clock_where_it_is_set(cli: &Cli) {
@@ -171,13 +190,37 @@ async fn p_18_a_cli_that_is_too_old_is_refused_naming_both_versions(cli: &Cli) {
     );
 }
 
-async fn m_01_a_cli_that_never_gets_the_tools_gets_no_answer_through(cli: &Cli) {
-    let scene = cli.faked(json!({})).await;
-    // With the capsule's tools, of which the stand-in never asks.
+/// The stand-in under another name gets no answer through, and it is known why.
+async fn gets_nothing_through(cli: &Cli, name: &str) {
+    let dir = tempfile::tempdir().unwrap();
+    let scene = cli.faked_as(&named(cli, dir.path(), name), json!({})).await;
     let told = scene.ask("answer").await;
-    assert_eq!(told.error().code, cli.code("tools"));
+    assert_eq!(
+        (told.error().code, told.error().kind),
+        (cli.code("tools").as_str(), ErrorKind::ToolsUnavailable)
+    );
     assert_eq!(told.log.fold().texts(), Vec::<&str>::new());
     assert_eq!(processes(&scene), Vec::<u32>::new());
+}
+
+async fn p_09_the_token_is_there_and_a_cli_that_lost_it_gets_no_answer_through(cli: &Cli) {
+    let told = cli.faked(json!({})).await.ask("answer").await;
+    assert_eq!((told.answer(), told.warnings()), ("Fine.", vec![]));
+    gets_nothing_through(cli, "cli-no-token").await;
+}
+
+async fn m_01_a_cli_that_never_gets_the_tools_gets_no_answer_through(cli: &Cli) {
+    gets_nothing_through(cli, "cli-no-tools").await;
+}
+
+async fn a_call_that_the_cli_does_not_tell_of_is_recorded_and_a_warning(cli: &Cli) {
+    let scene = cli.faked(json!({})).await;
+    let told = scene.ask("call in secret").await;
+    assert_eq!(
+        (told.answer(), told.warnings()),
+        ("Fine.", vec![cli.code("call-untold").as_str()])
+    );
+    assert_eq!(ends(&told.log), [(CallId::new("secret-1"), ToolStatus::Passed)]);
 }
 
 async fn a_probe_names_path_version_and_login(cli: &Cli) {
@@ -197,7 +240,7 @@ async fn a_probe_names_path_version_and_login(cli: &Cli) {
 }
 
 /// The stand-in under another name, which chooses what it lacks.
-fn named(cli: &Cli, dir: &Path, name: &str) -> PathBuf {
+pub(crate) fn named(cli: &Cli, dir: &Path, name: &str) -> PathBuf {
     let path = dir.join(name);
     std::fs::copy(cli.fake, &path).unwrap();
     path.canonicalize().unwrap()

@@ -39,7 +39,7 @@ pub(crate) async fn ask_with(scene: &Scene, spec: ConversationSpec, text: &str) 
 }
 
 /// The status of each call that ended, in order.
-fn ends(log: &Recorder) -> Vec<(CallId, ToolStatus)> {
+pub(crate) fn ends(log: &Recorder) -> Vec<(CallId, ToolStatus)> {
     let entries = log.entries().into_iter();
     let ends = entries.filter_map(|entry| match entry {
         Entry::Run(RunEvent::Ended { call, reply, .. }) => Some((call, reply.status)),

@@ -16,6 +16,10 @@ use tokio::sync::watch;
 use super::cut::cut;
 use crate::Life;
 
+/// How long the result of a call is kept from the CLI when the turn was cancelled: as long as the CLI may take to be gone. With the result it
+/// would ask the model again before the interrupt reaches it.
+const HELD: Duration = Duration::from_secs(5);
+
 /// A dispatch that hands calls to the turn that is attached, and answers them with an error outside of one.
 pub struct SlotDispatch {
     catalogue: Arc<Catalogue>,
@@ -93,7 +97,7 @@ impl ToolDispatch for SlotDispatch {
 
     async fn call(&self, mut call: ToolCall) -> ToolReply {
         let turn = self.lock().clone();
-        let Some((turn, _running)) =
+        let Some((turn, running)) =
             turn.and_then(|turn| Running::enter(&turn, &call.id, &self.clock).map(|running| (turn, running)))
         else {
             return ToolReply::new(ToolStatus::Failed, "no turn is running");
@@ -106,6 +110,10 @@ impl ToolDispatch for SlotDispatch {
             reply = turn.tools.call(call) => reply,
             _ = turn.cancel.cancelled() => ToolReply::new(ToolStatus::Cancelled, "the turn was cancelled"),
         };
+        drop(running);
+        if turn.cancel.is_cancelled() {
+            self.clock.sleep(HELD).await;
+        }
         match self.shown {
             Some(most) => cut(reply, most, &id),
             None => reply,

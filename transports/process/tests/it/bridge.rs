@@ -219,9 +219,11 @@ async fn sixteen_calls_run_at_once_and_the_end_of_the_turn_cancels_and_waits_for
     turn.tools.live_calls(16).await;
     attached.finish(CancelReason::Caller).await;
     assert_eq!(turn.tools.live(), 0);
-    for call in calls {
-        assert_eq!(call.await.unwrap(), (true, "the turn was cancelled".to_owned()));
-    }
+    assert!(
+        calls.iter().all(|call| !call.is_finished()),
+        "with a result the CLI would go on"
+    );
+    bridge.close(Duration::ZERO).await;
     let expected: Vec<_> = (10..26)
         .map(|id| (CallId::new(id.to_string()), ToolStatus::Cancelled))
         .collect();

@@ -1,6 +1,6 @@
 //! Calls run inside a turn, and nowhere else.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use capsule_api::{
     CallId, Cancel, CancelReason, Events, NobodyThere, ToolCall, ToolDispatch, ToolReply, ToolStatus, TurnIo,
@@ -22,11 +22,11 @@ fn turn() -> (Arc<TestTools>, TurnIo) {
 }
 
 fn slot() -> Arc<SlotDispatch> {
-    Arc::new(SlotDispatch::new(
-        TestTools::offered(),
-        None,
-        Arc::new(ManualClock::new()),
-    ))
+    slot_at(&ManualClock::new())
+}
+
+fn slot_at(clock: &ManualClock) -> Arc<SlotDispatch> {
+    Arc::new(SlotDispatch::new(TestTools::offered(), None, Arc::new(clock.clone())))
 }
 
 fn echo(id: &str) -> ToolCall {
@@ -58,8 +58,9 @@ async fn a_call_outside_a_turn_is_answered_with_an_error() {
 }
 
 #[tokio::test]
-async fn finishing_a_turn_cancels_its_calls_and_waits_for_them() {
-    let slot = slot();
+async fn finishing_a_turn_cancels_its_calls_waits_for_them_and_keeps_their_results_from_a_cli_that_would_go_on() {
+    let clock = ManualClock::new();
+    let slot = slot_at(&clock);
     let (tools, io) = turn();
     let attached = slot.attach(&io);
     let call = tokio::spawn({
@@ -70,6 +71,9 @@ async fn finishing_a_turn_cancels_its_calls_and_waits_for_them() {
     assert!(attached.life().busy);
     attached.finish(CancelReason::Caller).await;
     assert_eq!((tools.live(), attached.life().busy), (0, false));
+    clock.sleepers(1).await;
+    assert!(!call.is_finished());
+    clock.advance(Duration::from_secs(5));
     assert_eq!(call.await.unwrap().status, ToolStatus::Cancelled);
     assert_eq!(
         slot.call(echo("2")).await.status,
@@ -84,7 +88,8 @@ async fn finishing_a_turn_cancels_its_calls_and_waits_for_them() {
 
 #[tokio::test]
 async fn a_dropped_turn_cancels_its_calls() {
-    let slot = slot();
+    let clock = ManualClock::new();
+    let slot = slot_at(&clock);
     let (tools, io) = turn();
     let attached = slot.attach(&io);
     let call = tokio::spawn({
@@ -93,8 +98,10 @@ async fn a_dropped_turn_cancels_its_calls() {
     });
     tools.live_calls(1).await;
     drop(attached);
+    tools.live_calls(0).await;
+    clock.sleepers(1).await;
+    clock.advance(Duration::from_secs(5));
     assert_eq!(call.await.unwrap().status, ToolStatus::Cancelled);
-    assert_eq!(tools.live(), 0);
 }
 
 #[tokio::test]
