@@ -107,6 +107,7 @@ impl Toolbox {
                 Checked::nothing(grants.limits)
             }
         };
+        errors.extend(options.cache_dir.iter().flat_map(|cache| checked.over_the_cache(cache)));
         if sources.is_empty() && errors.is_empty() {
             return Ok(Self {
                 tools: Arc::new(tools(

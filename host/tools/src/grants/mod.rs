@@ -160,6 +160,32 @@ impl Checked {
     }
 }
 
+impl Checked {
+    /// An error for each directory that lets tools write compiled components: the host maps and runs what is there.
+    pub(crate) fn over_the_cache(&self, cache: &Path) -> Vec<Error> {
+        let cache = really(cache);
+        let written = self.filesystem.iter().filter(|grant| grant.mode == Mode::Rw);
+        let over = written.filter(|grant| cache.starts_with(&grant.host) || grant.host.starts_with(&cache));
+        let error = |grant: &Preopen| {
+            let what = "tools could change compiled components there, which run outside the sandbox";
+            grant.error(what).hint(
+                "Grant a directory that does not hold the cache of this host (`$XDG_CACHE_HOME`, else `~/.cache`).",
+            )
+        };
+        over.map(error).collect()
+    }
+}
+
+/// Where a path leads that may not be there yet.
+fn really(path: &Path) -> PathBuf {
+    let whole = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let found = whole.ancestors().find_map(|above| {
+        let rest = whole.strip_prefix(above).ok()?;
+        Some(above.canonicalize().ok()?.join(rest))
+    });
+    found.unwrap_or(whole)
+}
+
 impl Grants {
     /// Checks every grant and reports all that is wrong at once.
     pub(crate) fn check(

@@ -7,6 +7,7 @@ use std::{
 };
 
 use capsule_api::ToolStatus;
+use capsule_tools::{Mode, Preopen};
 
 use crate::{
     guests,
@@ -146,4 +147,28 @@ async fn a_cache_that_cannot_be_made_is_a_warning() {
     let codes: Vec<_> = turn.toolbox.warnings().iter().map(|warning| warning.code).collect();
     assert_eq!(codes, ["tool-cache-unused"]);
     assert_eq!(turn.ask("echo").await.0, ToolStatus::Passed);
+}
+
+#[test]
+fn w_06_a_grant_that_lets_tools_write_the_cache_is_refused() {
+    for (granted, cache) in [
+        ("home", "home/cache/components"),
+        ("home", "home"),
+        ("home/cache/x", "home/cache"),
+    ] {
+        let mut capsule = capsule();
+        capsule.options.cache_dir = Some(capsule.path(cache));
+        capsule.grants.filesystem.push(Preopen {
+            host: capsule.directory(granted),
+            guest: "/home".into(),
+            mode: Mode::Rw,
+        });
+        let told = format!(
+            "the grant of {granted} at `/home`: tools could change compiled components there, which run outside the sandbox"
+        );
+        assert_eq!(capsule.refusals(), [("tool-grant-directory", told)]);
+        // To read them harms nothing.
+        capsule.grants.filesystem[0].mode = Mode::Ro;
+        capsule.load().unwrap();
+    }
 }
