@@ -136,7 +136,7 @@ async fn w_04_pieces_of_no_text_count_too() {
           (br_if $again (local.tee $left (i32.sub (local.get $left) (i32.const 1)))))
         (call $ret (i32.const 0) (i32.const 64) (global.get $data))";
     let emit = r#"(import "murmur:stream/events@0.1.0" "emit-chunk" (func $text (param i32 i32)))"#;
-    let flood = guests::guest(empty).imports("murmur:stream/events@0.1.0", emit).build();
+    let flood = guest(empty).imports("murmur:stream/events@0.1.0", emit).build();
     let mut capsule = Capsule::with("flood", flood);
     capsule.grants.limits.output = 1024;
     let turn = capsule.turn();
