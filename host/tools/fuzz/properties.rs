@@ -1,5 +1,7 @@
 //! What must hold for any bytes, for the fuzz targets and for the test that runs their seeds.
 
+use std::collections::BTreeSet;
+
 use capsule_tools::{Grants, ToolSource, Toolbox, fuzzing};
 use serde_json::Value;
 
@@ -14,7 +16,8 @@ pub(super) fn values(bytes: &[u8]) {
     }
 }
 
-/// From a component to a catalogue: whatever is in the file, it is a tool with a schema of an object, or an error with a code.
+/// From a component and the types in it to a catalogue: whatever is in the file, it is tools that each have a name of their own that every
+/// model takes and a schema of an object, or an error with a code.
 pub(super) fn component(bytes: &[u8]) {
     let dir = tempfile::tempdir().expect("a directory for the component");
     let file = dir.path().join("tool.wasm");
@@ -22,11 +25,23 @@ pub(super) fn component(bytes: &[u8]) {
     let source = ToolSource::new("tool", &file);
     match Toolbox::load(&[source], &Grants::default(), &capsule_tools::Options::default()) {
         Ok(toolbox) => {
-            for tool in &toolbox.catalogue().tools {
+            let tools = &toolbox.catalogue().tools;
+            for tool in tools {
                 assert_eq!(tool.input_schema["type"], "object", "{}", tool.input_schema);
-                assert!(!tool.alias.is_empty() && tool.alias.len() <= 50, "{}", tool.alias);
+                jsonschema::validator_for(&tool.input_schema).expect("what a model is shown is a schema");
+                let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"_-".contains(&byte);
+                assert!(
+                    (1..=50).contains(&tool.alias.len()) && tool.alias.bytes().all(fits),
+                    "{}",
+                    tool.alias
+                );
             }
+            let aliases: BTreeSet<_> = tools.iter().map(|tool| &tool.alias).collect();
+            assert_eq!(aliases.len(), tools.len(), "{aliases:?}");
         }
-        Err(errors) => assert!(errors.iter().all(|error| error.code.starts_with("tool-")), "{errors:?}"),
+        Err(errors) => assert!(
+            !errors.is_empty() && errors.iter().all(|error| error.code.starts_with("tool-")),
+            "{errors:?}"
+        ),
     }
 }

@@ -2,10 +2,11 @@
 
 use serde_json::Value;
 
-/// Reads a type from `shape`; where its schema accepts `json`, converts it to a component value and back.
+/// Reads a type from `shape`; converts `json` to a component value of it and back.
 ///
 /// # Panics
-/// Where what the schema accepts does not convert, or comes back as something that the schema refuses or that converts otherwise.
+/// Where the schema of the type refuses what converts or accepts what does not (but for what no schema can say), or where a value comes back
+/// as another.
 pub fn round_trip(shape: &[u8], json: &Value) {
     crate::values::round_trip(shape, json);
 }

@@ -109,11 +109,19 @@ fn integer<T: TryFrom<i128> + Bounds>(json: &Value) -> Result<T, Misfit> {
 fn wide<T: TryFrom<i128> + Bounds>(json: &Value) -> Result<T, Misfit> {
     match json.as_str() {
         Some(digits) => {
-            let number = digits.parse::<i128>().ok().and_then(|number| T::try_from(number).ok());
+            let number = plain(digits, T::LEAST < 0).and_then(|number| T::try_from(number).ok());
             number.ok_or_else(|| Misfit::new(format!("the digits of a number from {} to {}", T::LEAST, T::MOST)))
         }
         None => integer(json),
     }
+}
+
+/// The number that these digits are, with a sign only where it may be below zero: what the pattern of the schema says.
+fn plain(digits: &str, signed: bool) -> Option<i128> {
+    let unsigned = digits.strip_prefix('-').filter(|_| signed).unwrap_or(digits);
+    let longest = if signed { 19 } else { 20 };
+    let written = (1..=longest).contains(&unsigned.len()) && unsigned.bytes().all(|byte| byte.is_ascii_digit());
+    digits.parse().ok().filter(|_| written)
 }
 
 trait Bounds {
