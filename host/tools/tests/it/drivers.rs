@@ -177,6 +177,31 @@ async fn h_15_a_driver_reaches_the_origin_of_its_endpoint_and_nothing_else() {
     assert_eq!(other.heads(), Vec::<String>::new());
 }
 
+#[tokio::test]
+async fn h_15_the_key_goes_to_no_other_scheme_port_or_spelling_of_the_endpoint() {
+    let server = Server::with_body("x").await;
+    let (authority, other) = (server.authority(), Server::with_body("y").await);
+    let same_port = format!("localhost:{}", server.port);
+    let user = format!("me@{authority}");
+    for (asked, origin) in [
+        (Fetch::https(&authority), format!("https://{authority}")),
+        (Fetch::http(&other.authority()), other.origin()),
+        (Fetch::http("127.0.0.1"), "http://127.0.0.1".to_owned()),
+        (Fetch::http(&same_port), format!("http://{same_port}")),
+    ] {
+        let reply = run(&Stand::new(asked.build(), &server.origin()).with_key(false).load()).await;
+        let denied =
+            format!("an HTTP request to {origin} was denied: a driver may reach the host of its endpoint alone");
+        assert_eq!((reply.end, reply.denied), (ComponentEnd::Failed, Some(denied)));
+    }
+    let reply = run(&Stand::new(Fetch::http(&user).build(), &server.origin())
+        .with_key(false)
+        .load())
+    .await;
+    assert_eq!(reply.end, ComponentEnd::Failed);
+    assert_eq!((server.heads(), other.heads()), (Vec::new(), Vec::new()));
+}
+
 /// Every name stands for this address.
 struct Name(IpAddr);
 

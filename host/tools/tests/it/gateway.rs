@@ -75,6 +75,21 @@ async fn the_host_attaches_the_secret_to_its_hosts_alone() {
 }
 
 #[tokio::test]
+async fn h_15_a_guest_names_no_other_host_to_the_one_that_gets_the_secret() {
+    let server = Server::with_body("hello").await;
+    let authority = server.authority();
+    let fetch = Fetch {
+        header: Some(("Host", "evil.test")),
+        ..Fetch::http(&authority)
+    };
+    let (mut capsule, _) = with_vault(granted(fetch.build(), &[&server.origin()]));
+    capsule.grants.secrets = vec![secret("TOKEN", &server.origin(), "Authorization: Bearer {}")];
+    assert_eq!(capsule.turn().ask("fetch").await, said(ToolStatus::Passed, "hello"));
+    let head = format!("GET / HTTP/1.1\r\nhost: {authority}\r\nauthorization: Bearer hunter2\r\n\r\n");
+    assert_eq!(server.heads(), [head]);
+}
+
+#[tokio::test]
 async fn a_header_of_the_gateway_that_a_guest_sets_is_refused() {
     let server = Server::with_body("hello").await;
     let authority = server.authority();
