@@ -56,9 +56,29 @@ pub struct Settled {
     pub warnings: Vec<String>,
 }
 
+/// A login that is lent and that nobody has taken yet: whoever asked for it may be gone by the time that the files are written. Dropping
+/// it takes the copy back.
+struct Unclaimed(Option<State>);
+
+impl Unclaimed {
+    fn claim(mut self) -> State {
+        self.0.take().expect("it is taken once, by value")
+    }
+}
+
+impl Drop for Unclaimed {
+    fn drop(&mut self) {
+        if let Some(state) = &self.0
+            && let Err(error) = state.pledge.remove()
+        {
+            tracing::warn!(%error, "the copy of a login could not be removed");
+        }
+    }
+}
+
 /// One try to lend.
 enum Try {
-    Lent(Box<State>, Grant),
+    Lent(Box<Unclaimed>, Grant),
     /// Another run is having it renewed.
     Wait,
 }
@@ -80,7 +100,7 @@ impl Loan {
         let (state, grant) = loop {
             let (from, directory, now) = (original.clone(), directory.to_owned(), clock.wall());
             match off_the_runtime(move || lend(from, &directory, now)).await? {
-                Try::Lent(state, grant) => break (*state, grant),
+                Try::Lent(state, grant) => break (state.claim(), grant),
                 Try::Wait if waited >= MOST_WAITING => {
                     let path = original.path().display();
                     let message = format!("another run keeps the login in {path}, which is about to expire");
@@ -206,7 +226,7 @@ fn lend(original: Original, directory: &Path, now: std::time::SystemTime) -> Res
         renewal,
         settled: Settled::default(),
     };
-    Ok(Try::Lent(Box::new(state), grant))
+    Ok(Try::Lent(Box::new(Unclaimed(Some(state))), grant))
 }
 
 fn protect(secrets: &dyn Secrets, grant: &Grant) {
@@ -219,4 +239,37 @@ async fn off_the_runtime<T: Send + 'static>(work: impl FnOnce() -> T + Send + 's
     tokio::task::spawn_blocking(work)
         .await
         .expect("files are handled without panics")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, time::SystemTime};
+
+    use super::*;
+    use crate::login::tests::FORMAT;
+
+    #[test]
+    fn a_login_that_nobody_takes_any_more_is_taken_back() {
+        let dir = tempfile::tempdir().unwrap();
+        for place in ["home", "run"] {
+            fs::create_dir(dir.path().join(place)).unwrap();
+        }
+        fs::write(
+            dir.path().join("home/login.json"),
+            r#"{"login": {"at": 1, "token": "t"}}"#,
+        )
+        .unwrap();
+        let original = Original::find(&FORMAT, Some(&dir.path().join("home"))).unwrap();
+        let copy = dir.path().join("run/login.json");
+        let lend = || lend(original.clone(), &dir.path().join("run"), SystemTime::UNIX_EPOCH).unwrap();
+        let Try::Lent(lent, _) = lend() else {
+            panic!("nobody else has it");
+        };
+        let taken = lent.claim();
+        assert!(copy.exists());
+        drop(taken);
+        assert!(copy.exists(), "whoever has taken it gives it back");
+        drop(lend());
+        assert!(!copy.exists());
+    }
 }
