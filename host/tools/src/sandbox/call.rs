@@ -6,7 +6,10 @@ use async_trait::async_trait;
 use capsule_api::{CancelReason, Clock, Tool, ToolContext, ToolReply, ToolSpec};
 use serde_json::Value;
 use tokio::sync::{AcquireError, OwnedSemaphorePermit, watch};
-use wasmtime::{Store, component::ResourceTable};
+use wasmtime::{
+    Store,
+    component::{ResourceTable, ResourceTableError},
+};
 use wasmtime_wasi::{FsPerms, WasiCtx, WasiCtxBuilder, p2::pipe::MemoryInputPipe};
 use wasmtime_wasi_http::WasiHttpCtx;
 
@@ -192,11 +195,14 @@ impl GuestCall {
         let mut store = self.store(&arguments)?;
         let (record, limits) = (Arc::clone(&store.data().record), store.data().policy.grants.limits);
         let ended = program.run(&mut store, &arguments).await;
-        // The engine counts instances itself, and says so in words alone.
-        if let Err(cause) = &ended
-            && cause.root_cause().to_string().contains("instance count too high")
-        {
-            record.hit(LimitHit::Instances(limits.instances));
+        if let Err(cause) = &ended {
+            // The engine counts these itself; instances in words alone.
+            if cause.root_cause().to_string().contains("instance count too high") {
+                record.hit(LimitHit::Instances(limits.instances));
+            }
+            if matches!(cause.downcast_ref(), Some(ResourceTableError::Full)) {
+                record.hit(LimitHit::Handles(RESOURCES));
+            }
         }
         ended
     }

@@ -24,6 +24,7 @@ pub(super) enum LimitHit {
     Output(u64),
     HttpBody(u64),
     Instances(u32),
+    Handles(usize),
 }
 
 impl fmt::Display for LimitHit {
@@ -35,6 +36,10 @@ impl fmt::Display for LimitHit {
                 f,
                 "the limit of {} on an HTTP body (`limits.http_body`)",
                 ByteSize(*limit)
+            ),
+            Self::Handles(limit) => write!(
+                f,
+                "the limit of {limit} handles of host resources (files, streams, requests)"
             ),
             Self::Instances(limit) => write!(f, "the limit of {limit} core instances (`limits.instances`)"),
             Self::Output(limit) => write!(

@@ -93,23 +93,7 @@ fn on_files() -> Vec<Attack> {
 }
 
 fn opens_without_end() -> Capsule {
-    let body = "(call $directories (i32.const 32))
-        (loop $more
-          (call $open (i32.load (i32.load (i32.const 32))) (i32.const 1) (i32.const 64) (global.get $data)
-            (i32.const 0) (i32.const 1) (i32.const 48))
-          (br $more))
-        unreachable";
-    let guest = guest(body)
-        .imports(
-            "wasi:filesystem/types@0.2.3",
-            r#"(import "wasi:filesystem/types@0.2.3" "[method]descriptor.open-at"
-                (func $open (param i32 i32 i32 i32 i32 i32 i32)))"#,
-        )
-        .imports(
-            "wasi:filesystem/preopens@0.2.3",
-            r#"(import "wasi:filesystem/preopens@0.2.3" "get-directories" (func $directories (param i32)))"#,
-        );
-    with_directory(&guest, "notes.txt", Mode::Ro)
+    with_directory(&guests::opens_without_end(), "notes.txt", Mode::Ro)
 }
 
 fn on_the_network(server: &Server, moved: &Server) -> Vec<Attack> {

@@ -35,6 +35,19 @@ impl Guest {
         self
     }
 
+    /// Imports `$directories`, which are granted, and `$open`.
+    fn opening_files(self) -> Self {
+        self.imports(
+            "wasi:filesystem/types@0.2.3",
+            r#"(import "wasi:filesystem/types@0.2.3" "[method]descriptor.open-at"
+                (func $open (param i32 i32 i32 i32 i32 i32 i32)))"#,
+        )
+        .imports(
+            "wasi:filesystem/preopens@0.2.3",
+            r#"(import "wasi:filesystem/preopens@0.2.3" "get-directories" (func $directories (param i32)))"#,
+        )
+    }
+
     /// The component.
     pub(crate) fn build(&self) -> Vec<u8> {
         self.build_with_data("some text")
@@ -336,15 +349,20 @@ pub(crate) fn opens(open: i32, flags: i32) -> Guest {
            (then {report} (call $ret (i32.const 1) (i32.const 200) (i32.const 2)))
            (else (call $ret (i32.const 0) (i32.const 64) (global.get $data))))"
     ))
-    .imports(
-        "wasi:filesystem/types@0.2.3",
-        r#"(import "wasi:filesystem/types@0.2.3" "[method]descriptor.open-at"
-            (func $open (param i32 i32 i32 i32 i32 i32 i32)))"#,
+    .opening_files()
+}
+
+/// Opens its data as a path below the first granted directory, again and again.
+pub(crate) fn opens_without_end() -> Guest {
+    guest(
+        "(call $directories (i32.const 32))
+         (loop $more
+           (call $open (i32.load (i32.load (i32.const 32))) (i32.const 1) (i32.const 64) (global.get $data)
+             (i32.const 0) (i32.const 1) (i32.const 48))
+           (br $more))
+         unreachable",
     )
-    .imports(
-        "wasi:filesystem/preopens@0.2.3",
-        r#"(import "wasi:filesystem/preopens@0.2.3" "get-directories" (func $directories (param i32)))"#,
-    )
+    .opening_files()
 }
 
 /// Sends an HTTP request to its data (an authority), then fails with it.
