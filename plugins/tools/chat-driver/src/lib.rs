@@ -9,7 +9,7 @@
 //! ```
 //!
 //! It holds no key: the host attaches one to its requests.
-
+#![cfg(any(test, target_family = "wasm"))]
 mod answer;
 mod events;
 #[cfg(target_family = "wasm")]
