@@ -19,6 +19,7 @@ mod asking;
 mod assemble;
 mod candidates;
 mod catalog;
+mod child;
 mod closed;
 mod commands;
 mod exit;

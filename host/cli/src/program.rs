@@ -1,24 +1,20 @@
 //! A program that a manifest names: where it is, and what it says about itself.
 
 use std::{
-    io,
-    os::{fd::OwnedFd, unix::process::CommandExt as _},
     path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
-    thread,
+    process::Command,
     time::Duration,
 };
 
-use capsule_api::{Clock, Error, Settings, timeout};
-use rustix::process::{Pid, Signal, kill_process_group};
-use tokio::{io::AsyncReadExt as _, net::unix::pipe};
+use capsule_api::{Cancel, CancelReason, Clock, Error, Settings, timeout};
 
-use crate::failure::{codes, internal};
+use crate::{
+    child::{self, From},
+    failure::{codes, internal},
+};
 
 /// How long `--version` may take.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Bytes of its output that are read.
-const MOST: usize = 4096;
 /// Where a program finds others, such as the interpreter of a script.
 const SEARCH_PATH: &str = "/usr/bin:/bin";
 
@@ -40,73 +36,38 @@ pub(crate) fn find(command: &str, settings: &Settings) -> Result<PathBuf, Error>
 
 /// The first line that the program prints for `--version`; `None` where it prints none within 10 s or cannot be started.
 ///
-/// It runs in a process group of its own, with an environment from nothing and directories that are removed afterwards. Dropping the future
-/// ends it.
+/// It runs as [`child::run`] has it, with an environment from nothing and directories that are removed afterwards. Dropping the future ends
+/// it. To be awaited on the thread that runs the whole command.
 ///
 /// # Errors
 /// No temporary directory can be made.
 pub(crate) async fn version(path: &Path, clock: &dyn Clock) -> Result<Option<String>, Error> {
     let place = tempfile::tempdir().map_err(|error| internal("make a temporary directory", &error))?;
-    let (path, home) = (path.to_owned(), place.path().to_owned());
-    let started = tokio::task::spawn_blocking(move || Running::start(&path, &home)).await;
-    let Ok(Ok((running, output))) = started else {
-        return Ok(None);
+    let (mut first, enough) = (None, Cancel::new());
+    let each = |from, line: &str| {
+        if from == From::Out && first.is_none() {
+            first = Some(line.trim().to_owned());
+            enough.cancel(CancelReason::Caller);
+        }
     };
-    let line = timeout(clock, PATIENCE, first_line(output)).await;
-    // Before the directory that it lives in.
-    drop(running);
-    let line = line.ok().and_then(Result::ok);
-    Ok(line.filter(|line| !line.is_empty()))
+    let running = child::run(alone(path, place.path()), (clock, &enough), each);
+    // One that cannot be started, or takes too long, says nothing; how it ends is of no interest.
+    let _ = timeout(clock, PATIENCE, running).await;
+    Ok(first.filter(|line| !line.is_empty()))
 }
 
-async fn first_line(output: OwnedFd) -> io::Result<String> {
-    let output = pipe::Receiver::from_owned_fd(output)?;
-    let mut output = output.take(MOST as u64);
-    let mut bytes = Vec::new();
-    while !bytes.contains(&b'\n') && output.read_buf(&mut bytes).await? > 0 {}
-    let text = String::from_utf8_lossy(&bytes);
-    Ok(text.lines().next().unwrap_or_default().trim().to_owned())
-}
-
-/// A program that ends, with its group, when this is dropped.
-struct Running(Option<Child>);
-
-impl Running {
-    fn start(path: &Path, home: &Path) -> io::Result<(Self, OwnedFd)> {
-        let mut command = Command::new(path);
-        command
-            .arg("--version")
-            .env_clear()
-            .env("PATH", SEARCH_PATH)
-            .current_dir(home)
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .process_group(0);
-        for name in ["HOME", "TMPDIR", "XDG_CACHE_HOME", "XDG_CONFIG_HOME"] {
-            command.env(name, home);
-        }
-        let mut child = command.spawn()?;
-        let output = child.stdout.take();
-        let running = Self(Some(child));
-        let output = output.ok_or_else(|| io::Error::other("its output is not piped"))?;
-        Ok((running, output.into()))
+/// The program with nothing of the host's environment, at home in a directory of its own.
+fn alone(path: &Path, home: &Path) -> Command {
+    let mut command = Command::new(path);
+    command
+        .arg("--version")
+        .current_dir(home)
+        .env_clear()
+        .env("PATH", SEARCH_PATH);
+    for name in ["HOME", "TMPDIR", "XDG_CACHE_HOME", "XDG_CONFIG_HOME"] {
+        command.env(name, home);
     }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let Some(mut child) = self.0.take() else { return };
-        if let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
-            // It is not reaped yet, so the number is still its own. A group that is gone already is what is wanted.
-            let _ = kill_process_group(group, Signal::KILL);
-        }
-        // Waiting may block, so a thread of its own does it; where there is none to be had the kernel reaps it after this process.
-        let reap = move || child.wait().map(drop);
-        if let Err(error) = thread::Builder::new().name("capsule-reaper".into()).spawn(reap) {
-            tracing::warn!(%error, "a program that printed its version could not be waited for");
-        }
-    }
+    command
 }
 
 #[cfg(test)]
@@ -148,14 +109,9 @@ mod tests {
             ("echo \"$1 is 1.2.3\"; echo more", Some("--version is 1.2.3")),
             ("printf 'no line end'; exit 3", Some("no line end")),
             ("echo only an error >&2", None),
-            ("while :; do printf xxxxxxxx; done", None),
         ] {
             let said_now = version(&script(dir.path(), body), &SystemClock).await.unwrap();
-            match said {
-                Some(_) => assert_eq!(said_now.as_deref(), said, "{body}"),
-                // Endless output is cut, not waited for.
-                None => assert!(said_now.is_none_or(|text| text.len() == MOST), "{body}"),
-            }
+            assert_eq!(said_now.as_deref(), said, "{body}");
         }
         assert_eq!(version(Path::new("/nowhere/agent"), &SystemClock).await.unwrap(), None);
     }
@@ -196,7 +152,9 @@ mod tests {
         while text.split_whitespace().any(alive) {
             tokio::task::yield_now().await;
         }
-        let agent = script(dir.path(), "sleep 600");
-        assert_eq!(version(&agent, &Hasty).await.unwrap(), None, "time is up");
+        for body in ["sleep 600", "while :; do printf xxxxxxxx; done"] {
+            let agent = script(dir.path(), body);
+            assert_eq!(version(&agent, &Hasty).await.unwrap(), None, "time is up: {body}");
+        }
     }
 }

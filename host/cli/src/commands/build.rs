@@ -1,7 +1,6 @@
 //! `capsule build`: components of the tools that the manifest names by their sources.
 
 mod cargo;
-mod child;
 
 use std::{
     io::{self, Write as _},

@@ -10,8 +10,11 @@ use std::{
 use capsule_api::{Cancel, Clock, Error};
 use serde_json::Value;
 
-use super::child::{self, From};
-use crate::{failure::codes, view::plain};
+use crate::{
+    child::{self, From},
+    failure::codes,
+    view::plain,
+};
 
 pub(super) const TARGET: &str = "wasm32-wasip2";
 

@@ -24,7 +24,7 @@ const GONE_EVERY: Duration = Duration::from_millis(5);
 
 /// Where a line came from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum From {
+pub(crate) enum From {
     Out,
     Err,
 }
@@ -36,7 +36,7 @@ pub(super) enum From {
 ///
 /// # Errors
 /// The program could not be started or waited for.
-pub(super) async fn run(
+pub(crate) async fn run(
     mut command: std::process::Command,
     (clock, cancel): (&dyn Clock, &Cancel),
     mut each: impl FnMut(From, &str),
