@@ -91,7 +91,8 @@ pub type Environment = dyn Fn(&str) -> Option<OsString> + Send + Sync;
 /// What a capsule gets of the machine. [`Surroundings::process`] is what the program uses; a host of its own, or a test, may bring others.
 #[derive(Clone)]
 pub struct Surroundings {
-    /// Says where files go (as [`Places::of`] has it). Values of `${NAME}` are not read from here.
+    /// Says where files go (as [`Places::of`] has it), and which proxy a driver that is a component has (as [`capsule_net::Proxy::of`] has it).
+    /// Values of `${NAME}` are not read from here.
     pub env: Arc<Environment>,
     /// Time.
     pub clock: Arc<dyn Clock>,
@@ -102,16 +103,21 @@ pub struct Surroundings {
 impl Surroundings {
     /// The environment of this process, the system's clock, resolver and root certificates, and the proxy that the environment names.
     pub fn process() -> Self {
-        let network = capsule_net::ClientOptions {
-            proxy: capsule_net::Proxy::of(&|name| std::env::var_os(name)),
-            ..capsule_net::ClientOptions::default()
-        };
+        let env: Arc<Environment> = Arc::new(|name| std::env::var_os(name));
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         Self {
-            env: Arc::new(|name| std::env::var_os(name)),
-            http: Arc::new(capsule_net::NetClient::with_options(clock.clone(), network)),
+            http: Arc::new(capsule_net::NetClient::with_options(clock.clone(), network(&*env))),
+            env,
             clock,
         }
+    }
+}
+
+/// The system's network, with the proxy that the environment names.
+fn network(env: &Environment) -> capsule_net::ClientOptions {
+    capsule_net::ClientOptions {
+        proxy: capsule_net::Proxy::of(&|name| env(name)),
+        ..capsule_net::ClientOptions::default()
     }
 }
 
@@ -222,19 +228,16 @@ pub fn assemble_recorded(
     assemble_for(choice, surroundings, Some(recorder))
 }
 
-/// What plugins are lent. Components that drivers name are kept, compiled, in `cache`.
-pub(crate) fn services(
-    clock: Arc<dyn Clock>,
-    secrets: Arc<dyn Secrets>,
-    http: Arc<dyn HttpClient>,
-    cache: Option<&Path>,
-) -> Services {
+/// What plugins are lent. Components that drivers name are kept, compiled, in `cache`, and reach their provider as other drivers do.
+pub(crate) fn services(surroundings: &Surroundings, secrets: Arc<dyn Secrets>, cache: Option<&Path>) -> Services {
+    let Surroundings { env, clock, http } = surroundings;
     let components = SandboxComponents::new(capsule_tools::Options {
         cache_dir: cache.map(Path::to_owned),
         clock: clock.clone(),
+        net: network(&**env),
         ..capsule_tools::Options::default()
     });
-    Services::new(clock, secrets, http).with_components(Arc::new(components))
+    Services::new(clock.clone(), secrets, http.clone()).with_components(Arc::new(components))
 }
 
 fn assemble_for(
@@ -247,9 +250,9 @@ fn assemble_for(
         secrets,
         toolbox,
         places,
-        clock,
+        ..
     } = equip_in(choice, &surroundings, |_| true)?;
-    let mut services = services(clock, secrets, surroundings.http, Some(places.component_cache()));
+    let mut services = services(&surroundings, secrets, Some(places.component_cache()));
     services.recorder = recorder;
     let peer = match toolbox.script() {
         Some(script) => Peer::script(script),

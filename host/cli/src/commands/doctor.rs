@@ -37,7 +37,7 @@ pub(crate) fn doctor(args: &Doctor) -> Result<ExitCode, Failure> {
         None => assemble::secrets_of(std::path::Path::new(".")),
     };
     let cache = equipped.as_ref().map(|equipped| equipped.places.component_cache());
-    let services = assemble::services(surroundings.clock, secrets, surroundings.http, cache);
+    let services = assemble::services(&surroundings, secrets, cache);
     // A script runs on no transport.
     let script = equipped
         .as_ref()

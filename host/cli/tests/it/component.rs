@@ -13,7 +13,7 @@ use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
 use wit_parser::Resolve;
 
 use crate::{
-    peer::{KEY, Peer},
+    peer::{KEY, Peer, refusing_proxy},
     support::{ROOT, Ran, Sandbox, copy, files, lines, prebuilt},
 };
 
@@ -253,6 +253,21 @@ fn h_15_a_redirect_is_not_followed_and_the_key_goes_nowhere_else() {
     );
     assert_eq!(other.provider().requests().len(), 0);
     other.assert_clean();
+}
+
+#[test]
+fn the_proxy_of_the_environment_is_asked_for_a_component_too_and_sees_no_key() {
+    let (proxy, asked) = refusing_proxy();
+    let peer = Peer::start(Script::new());
+    let sandbox = capsule(&peer, "").env("HTTPS_PROXY", proxy);
+    configure(&sandbox, "https://api.test", "");
+    let ran = sandbox.run(&RUN).code(1);
+    assert!(!format!("{ran:?}").contains("hunter2"), "{ran:?}");
+    let asked = asked.join().unwrap();
+    assert!(asked.starts_with("CONNECT api.test:443 HTTP/1.1\r\n"), "{asked}");
+    assert!(!asked.contains(KEY), "{asked}");
+    assert_no_key(&sandbox, &ran);
+    peer.assert_clean();
 }
 
 #[test]

@@ -1,16 +1,10 @@
 //! `capsule run` on the transport `http`, against a provider that speaks real HTTP.
 
-use std::{
-    io::{Read as _, Write as _},
-    net::TcpListener,
-    thread,
-};
-
 use capsule_fakes::{Answer, Close, Position, Reply, Script};
 use serde_json::json;
 
 use crate::{
-    peer::{KEY, Peer},
+    peer::{KEY, Peer, refusing_proxy},
     support::{Sandbox, kinds, lines},
 };
 
@@ -222,18 +216,7 @@ fn the_model_of_the_flag_is_the_one_that_is_asked() {
 
 #[test]
 fn the_proxy_of_the_environment_is_asked_for_the_provider_and_sees_no_key() {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let proxy = format!("http://user:hunter2@{}", listener.local_addr().unwrap());
-    let asked = thread::spawn(move || {
-        let (mut client, _) = listener.accept().unwrap();
-        let (mut head, mut byte) = (Vec::new(), [0]);
-        while !head.ends_with(b"\r\n\r\n") {
-            client.read_exact(&mut byte).unwrap();
-            head.push(byte[0]);
-        }
-        client.write_all(b"HTTP/1.1 403 Forbidden\r\n\r\n").unwrap();
-        String::from_utf8(head).unwrap()
-    });
+    let (proxy, asked) = refusing_proxy();
     let peer = Peer::start(Script::new());
     let sandbox = peer.hello().env("HTTPS_PROXY", proxy);
     let endpoint = "inference.endpoint=https://api.test";

@@ -1,5 +1,11 @@
 //! A scripted model provider beside a test that is not async.
 
+use std::{
+    io::{Read as _, Write as _},
+    net::TcpListener,
+    thread::{self, JoinHandle},
+};
+
 use capsule_fakes::{Provider, Script};
 use tokio::runtime::{Builder, Runtime};
 
@@ -7,6 +13,23 @@ use crate::support::Sandbox;
 
 /// The key that the stories use. It must turn up nowhere.
 pub(crate) const KEY: &str = "sk-test-5f2c9e81d4";
+
+/// A proxy that refuses the first tunnel: its URL, with a password (`hunter2`), and what it was sent.
+pub(crate) fn refusing_proxy() -> (String, JoinHandle<String>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://user:hunter2@{}", listener.local_addr().unwrap());
+    let asked = thread::spawn(move || {
+        let (mut client, _) = listener.accept().unwrap();
+        let (mut head, mut byte) = (Vec::new(), [0]);
+        while !head.ends_with(b"\r\n\r\n") {
+            client.read_exact(&mut byte).unwrap();
+            head.push(byte[0]);
+        }
+        client.write_all(b"HTTP/1.1 403 Forbidden\r\n\r\n").unwrap();
+        String::from_utf8(head).unwrap()
+    });
+    (url, asked)
+}
 
 pub(crate) struct Peer {
     runtime: Runtime,
