@@ -116,8 +116,8 @@ impl Turn {
         if let Some(tools) = &mut self.tools {
             let clock = self.run.clock().clone();
             let proof = prove(&mut tools.listed, self.reader.catalogue(), &*clock);
-            match self.run.unless_cancelled(proof).await {
-                Err(cancelled) => return Some(cancelled),
+            match self.run.unless_ended(proof).await {
+                Err(halt) => return Some(halt),
                 Ok(Err(error)) => return Some(Halt::Stop(Err(error))),
                 Ok(Ok(())) => {}
             }
@@ -125,9 +125,7 @@ impl Turn {
         let started = self.reader.proven();
         self.act(started).await;
         let thread = self.reader.thread().unwrap_or_default();
-        // Where it is gone already, the end of its output follows.
-        let _ = self.run.child.send(protocol::turn(thread, prompt)).await;
-        None
+        self.run.send(protocol::turn(thread, prompt)).await.err()
     }
 
     async fn act(&mut self, actions: impl IntoIterator<Item = Action>) -> Option<Halt> {
@@ -135,8 +133,9 @@ impl Turn {
             match action {
                 Action::Say(event) => self.run.say(event),
                 Action::Send(line) => {
-                    // Where it is gone already, the end of its output follows.
-                    let _ = self.run.child.send(line).await;
+                    if let Err(halt) = self.run.send(line).await {
+                        return Some(halt);
+                    }
                 }
                 Action::Request(n) => {
                     if let Some(tools) = &self.tools

@@ -42,6 +42,8 @@ pub struct Child {
     input: Option<mpsc::Sender<Vec<u8>>>,
     writer: OwnedTask,
     lines: LineReader<pipe::Receiver>,
+    /// More output than that, in bytes, is a failure.
+    most_output: u64,
     /// Where reading ends, in bytes, once the program has exited.
     last: Option<u64>,
     stderr: Arc<Mutex<VecDeque<u8>>>,
@@ -63,7 +65,7 @@ impl Child {
     /// # Errors
     /// [`codes::SPAWN`] with the path and the system's reason.
     pub async fn spawn(program: Program) -> Result<Self, Error> {
-        let path = program.path().to_owned();
+        let (path, most_output) = (program.path().to_owned(), program.most_output);
         let failed = |error: io::Error| {
             let message = format!("{} could not be started: {error}", path.display());
             Error::new(&codes::SPAWN, message).caused_by(error)
@@ -80,6 +82,7 @@ impl Child {
             input: Some(input),
             writer: OwnedTask(tokio::spawn(write(stdin, queue))),
             lines: LineReader::new(stdout),
+            most_output,
             last: None,
             stderr,
             stderr_reader,
@@ -101,6 +104,11 @@ impl Child {
         input.send(message.into()).await.map_err(|_| closed())
     }
 
+    /// The queue of [`Child::send`]; `None` where the input is closed.
+    pub(crate) fn sender(&self) -> Option<mpsc::Sender<Vec<u8>>> {
+        self.input.clone()
+    }
+
     /// Closes standard input once what is queued is written.
     pub fn close_input(&mut self) {
         self.input = None;
@@ -117,8 +125,12 @@ impl Child {
     /// second of silence, or 2 MiB later.
     ///
     /// # Errors
-    /// Reading failed.
+    /// Reading failed, or there is more than the program may write.
     pub async fn next_line(&mut self, clock: &dyn Clock) -> io::Result<Option<Line>> {
+        if self.lines.bytes() > self.most_output {
+            let message = format!("there is more of it than {} bytes", self.most_output);
+            return Err(io::Error::other(message));
+        }
         if self.exit.borrow().is_some() {
             let last = *self.last.get_or_insert(self.lines.bytes() + REST);
             if self.lines.bytes() > last {

@@ -43,7 +43,7 @@ pub use lines::{Line, LineReader, LineSplitter, MAX_LINE};
 pub use locate::{Identity, Known, Locate};
 pub use login::{Credential, Format, Grant, Loan, Login, Original, Settled, Stamp};
 pub use probe::{Said, Versions, ask, report};
-pub use program::Program;
+pub use program::{MOST_OUTPUT, Program};
 pub use rundir::{RunDir, private_dir};
 pub use settings::{CliSettings, SettingsOf};
 pub use talk::{Borrow, Lent, advised, close, health_after, resumed, text_of};

@@ -10,6 +10,10 @@ use capsule_api::Secret;
 
 use crate::escaped::Marks;
 
+/// How much a program may write to standard output, in bytes, unless it is told otherwise. A line is a sign of life whatever is in it, so a
+/// program that writes without an end would run without one.
+pub const MOST_OUTPUT: u64 = 4 << 30;
+
 /// A program with its arguments, directory and whole environment.
 ///
 /// Nothing is inherited: a variable that is not set here is not there.
@@ -19,6 +23,7 @@ pub struct Program {
     pub(crate) env: Vec<(String, OsString)>,
     pub(crate) directory: PathBuf,
     pub(crate) marks: Marks,
+    pub(crate) most_output: u64,
 }
 
 impl Program {
@@ -30,6 +35,7 @@ impl Program {
             env: Vec::new(),
             directory: directory.into(),
             marks: Marks::default(),
+            most_output: MOST_OUTPUT,
         }
     }
 
@@ -65,6 +71,13 @@ impl Program {
     pub fn mark(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
         self.marks.add(name, value.as_ref());
         self.env(name, value)
+    }
+
+    /// Sets how much it may write to standard output, in bytes, instead of [`MOST_OUTPUT`].
+    #[must_use]
+    pub fn most_output(mut self, bytes: u64) -> Self {
+        self.most_output = bytes;
+        self
     }
 
     /// Sets a variable to a secret.

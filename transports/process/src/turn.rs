@@ -229,16 +229,34 @@ impl Turn {
         }
     }
 
-    /// Waits for `work`, unless the turn is cancelled before. Cancel-safe where the work is.
+    /// Waits for `work`, unless the turn is cancelled or reaches a limit before. Cancel-safe where the work is.
     ///
     /// # Errors
-    /// The turn was cancelled.
-    pub async fn unless_cancelled<T>(&self, work: impl Future<Output = T>) -> Result<T, Halt> {
+    /// What ended the turn.
+    pub async fn unless_ended<T>(&mut self, work: impl Future<Output = T>) -> Result<T, Halt> {
+        let calls = &self.calls;
+        let life = || calls.as_ref().map_or_else(Life::default, AttachedTurn::life);
         tokio::select! {
             biased;
             reason = self.io.cancel.cancelled() => Err(Halt::Cancelled(reason)),
             value = work => Ok(value),
+            which = self.watchdog.expired(life) => Err(Halt::Limit(which)),
         }
+    }
+
+    /// Queues a message for the CLI, which need not read it: whether it does is seen by what it says next. Cancel-safe.
+    ///
+    /// # Errors
+    /// What ended the turn while the queue was full.
+    pub async fn send(&mut self, message: Vec<u8>) -> Result<(), Halt> {
+        let sender = self.child.sender();
+        self.unless_ended(async move {
+            if let Some(sender) = sender {
+                // Where it is gone already, the end of its output follows.
+                let _ = sender.send(message).await;
+            }
+        })
+        .await
     }
 
     /// Tells an event, with the task's block ids in place of the reader's.

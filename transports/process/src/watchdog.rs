@@ -7,6 +7,9 @@ use std::{
 
 use capsule_api::{Clock, Limit};
 
+/// An announced silence is believed for no longer: no CLI waits so long before it tries again.
+const MOST_SILENCE: Duration = Duration::from_secs(3600);
+
 /// What goes on besides the program's own output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Life {
@@ -45,9 +48,9 @@ impl Watchdog {
         self.last = self.last.max(self.clock.now());
     }
 
-    /// A sign of life that announces silence: the idle clock starts when it is over.
+    /// A sign of life that announces silence: the idle clock starts when it is over, or after an hour of it.
     pub fn quiet_for(&mut self, announced: Duration) {
-        self.last = self.clock.now() + announced;
+        self.last = self.clock.now() + announced.min(MOST_SILENCE);
     }
 
     /// How long ago the last sign of life was.

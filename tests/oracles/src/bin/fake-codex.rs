@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `own work` | runs a command of its own |
 //! | `remark` | a good turn with a remark that means nothing |
+//! | `ask and not listen` | asks the host two thousand things, reads none of the answers and sleeps |
 //! | `ignored key` | a good turn with the remark that a key of the configuration is ignored |
 //!
 //! Named `…-old` it is an old version; `…-no-shell-switch` does not know the feature `shell_tool`; `…-no-server` has no app-server;
@@ -95,6 +96,15 @@ fn turn(prompt: &str) -> After {
             dialect().start.iter().for_each(say);
             let item = json!({"type": "commandExecution", "id": "c", "command": "id"});
             say(&told("item/started", json!({"turnId": "u", "item": item})));
+        }
+        "ask and not listen" => {
+            dialect().start.iter().for_each(say);
+            for n in 0..2000 {
+                say(&json!({"id": n, "method": "item/commandExecution/requestApproval", "params": {}}));
+            }
+            loop {
+                std::thread::park();
+            }
         }
         "remark" => {
             remark("nothing to worry about");

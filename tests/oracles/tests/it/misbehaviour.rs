@@ -247,6 +247,13 @@ pub(crate) fn named(cli: &Cli, dir: &Path, name: &str) -> PathBuf {
 }
 
 #[tokio::test]
+async fn p_04_codex_that_asks_and_does_not_listen_is_ended_by_the_idle_limit() {
+    let told = ask(&CODEX, "ask and not listen", json!({"idle_timeout": "300ms"})).await;
+    let which = Limit::Idle;
+    assert_eq!(told.outcome.as_ref().unwrap(), &Outcome::LimitReached { which });
+}
+
+#[tokio::test]
 async fn p_19_codex_a_remark_is_told_and_the_run_goes_on() {
     let told = ask(&CODEX, "remark", json!({})).await;
     assert_eq!(told.answer(), "Fine.");

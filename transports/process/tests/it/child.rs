@@ -43,6 +43,21 @@ async fn input_is_written_while_output_is_read() {
 }
 
 #[tokio::test]
+async fn a_program_that_writes_without_an_end_is_not_read_without_one() {
+    let mut child = Child::spawn(script("exec yes").most_output(1 << 20)).await.unwrap();
+    let error = loop {
+        if let Err(error) = child.next_line(&SystemClock).await {
+            break error;
+        }
+    };
+    assert_eq!(error.to_string(), "there is more of it than 1048576 bytes");
+    let ended = child
+        .stop(&SystemClock, &[(Stop::Terminate, Duration::from_secs(30))])
+        .await;
+    assert_eq!(ended, Some(exit(None, Some(15))));
+}
+
+#[tokio::test]
 async fn a_program_that_is_missing_is_named() {
     let Err(error) = Child::spawn(Program::new("/no/such/program", "/")).await else {
         panic!("it cannot start");

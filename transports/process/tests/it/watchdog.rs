@@ -48,6 +48,8 @@ async fn p_04_a_running_call_is_life_and_an_announced_silence_is_waited_out() {
     assert_eq!(watch(&clock, &mut watchdog, busy_until_100).await, (Limit::Idle, 120));
     watchdog.quiet_for(Duration::from_secs(200));
     assert_eq!(watch(&clock, &mut watchdog, quiet).await, (Limit::Idle, 380));
+    watchdog.quiet_for(Duration::from_secs(1_000_000));
+    assert_eq!(watch(&clock, &mut watchdog, quiet).await, (Limit::Idle, 4040));
 }
 
 #[tokio::test]
