@@ -94,6 +94,27 @@ pub struct Usage {
     pub cost_micros: Option<u64>,
 }
 
+impl Usage {
+    /// Adds the tokens of one answer. Requests and cost stay as they are. Saturates: a peer may count whatever it likes.
+    pub fn add_tokens(&mut self, answer: Self) {
+        for (sum, more) in [
+            (&mut self.input, answer.input),
+            (&mut self.output, answer.output),
+            (&mut self.cache_read, answer.cache_read),
+            (&mut self.cache_write, answer.cache_write),
+            (&mut self.reasoning, answer.reasoning),
+        ] {
+            *sum = sum.saturating_add(more);
+        }
+    }
+
+    /// Tokens that went in, cached ones among them.
+    pub fn all_input(&self) -> u64 {
+        let cached = self.cache_read.saturating_add(self.cache_write);
+        self.input.saturating_add(cached)
+    }
+}
+
 /// What the model did, as a transport sees it. Tool executions, task states and provenance are said by the host alone.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]

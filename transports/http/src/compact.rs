@@ -66,7 +66,7 @@ impl Estimate {
 
     /// A request of so many characters was counted by the provider.
     pub(crate) fn correct(&mut self, characters: u64, usage: &Usage) {
-        let counted = usage.input + usage.cache_read + usage.cache_write;
+        let counted = usage.all_input();
         if counted > 0 && characters > 0 {
             // Some providers leave out what they had cached; a count that would mean whole pages per token is not believed.
             self.per_token = (characters as f64 / counted as f64).clamp(0.5, 8.0);

@@ -106,11 +106,7 @@ impl Meter {
         self.spent.add(request);
         let turn = &mut self.turn;
         turn.requests += u32::from(answered);
-        turn.input += request.input;
-        turn.output += request.output;
-        turn.cache_read += request.cache_read;
-        turn.cache_write += request.cache_write;
-        turn.reasoning += request.reasoning;
+        turn.add_tokens(request);
         turn.cost_micros = allowance.prices.and_then(|prices| prices.cost_micros(turn));
         *turn
     }

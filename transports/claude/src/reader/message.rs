@@ -272,12 +272,7 @@ impl Reader {
                 other => other.to_owned(),
             },
         }));
-        let counted = self.answer.started;
-        self.usage.input += counted.input;
-        self.usage.output += counted.output;
-        self.usage.cache_read += counted.cache_read;
-        self.usage.cache_write += counted.cache_write;
-        self.usage.reasoning += counted.reasoning;
+        self.usage.add_tokens(self.answer.started);
         self.usage.requests += 1;
         actions.push(Action::Say(Say::Usage(self.usage)));
         match stop.as_str() {

@@ -410,6 +410,25 @@ fn p_16_banners_unknown_events_and_two_objects_on_a_line_do_not_stop_the_reader(
     );
 }
 
+#[test]
+fn counts_of_any_size_are_added_without_a_panic() {
+    let mut reader = reader(&[]);
+    let most = u64::MAX;
+    let mut lines = vec![json!({"type": "system", "subtype": "init", "apiKeySource": "ANTHROPIC_API_KEY"})];
+    for id in ["m1", "m2"] {
+        let usage = json!({"input_tokens": most, "output_tokens": most, "cache_read_input_tokens": most});
+        let message = json!({"id": id, "usage": usage, "stop_reason": "end_turn"});
+        lines.push(json!({"type": "assistant", "message": message}));
+    }
+    let said: Vec<_> = lines.iter().flat_map(|line| reader.line(&line.to_string())).collect();
+    let last = said.into_iter().rev().find_map(|action| match action {
+        Action::Say(Say::Usage(usage)) => Some(usage),
+        _ => None,
+    });
+    let usage = last.expect("each answer is counted");
+    assert_eq!((usage.input, usage.all_input(), usage.requests), (most, most, 2));
+}
+
 proptest! {
     #[test]
     fn any_line_is_read_without_a_panic(lines in prop::collection::vec(".{0,60}", 0..6)) {

@@ -267,12 +267,7 @@ impl Reader {
             n: self.requests,
             stop: stop.to_owned(),
         }));
-        let counted = tokens.map(usage_of).unwrap_or_default();
-        self.usage.input += counted.input;
-        self.usage.output += counted.output;
-        self.usage.cache_read += counted.cache_read;
-        self.usage.cache_write += counted.cache_write;
-        self.usage.reasoning += counted.reasoning;
+        self.usage.add_tokens(tokens.map(usage_of).unwrap_or_default());
         self.usage.requests += 1;
         actions.push(Action::Say(Say::Usage(self.usage)));
     }
@@ -280,7 +275,7 @@ impl Reader {
     /// The tokens of an answer are counted, after its calls have run. What follows calls is the next request.
     pub(super) fn counted(&mut self, tokens: Option<wire::TokenUsage>, actions: &mut Vec<Action>) {
         let last = tokens.unwrap_or_default().last;
-        if last.input_tokens + last.output_tokens == 0 {
+        if (last.input_tokens, last.output_tokens) == (0, 0) {
             // A guess of the CLI's, where the provider said that the context is full.
             return;
         }

@@ -383,7 +383,9 @@ fn remark(method: &str, params: &Value, actions: &mut Vec<Action>) {
 }
 
 fn usage_of(tokens: &wire::Tokens) -> Usage {
-    let cached = tokens.cached_input_tokens + tokens.cache_write_input_tokens;
+    let cached = tokens
+        .cached_input_tokens
+        .saturating_add(tokens.cache_write_input_tokens);
     Usage {
         input: tokens.input_tokens.saturating_sub(cached),
         output: tokens.output_tokens,
