@@ -78,11 +78,12 @@ impl Locate {
 
 fn read(path: &Path) -> io::Result<(Identity, [u8; 4])> {
     let path = fs::canonicalize(path)?;
-    let mut file = fs::File::open(&path)?;
-    let about = file.metadata()?;
+    let about = fs::metadata(&path)?;
+    // Before it is opened: a pipe would be waited for.
     if !about.is_file() {
         return Err(io::Error::other("it is not a file"));
     }
+    let mut file = fs::File::open(&path)?;
     let mut magic = [0; 4];
     file.read_exact(&mut magic)?;
     let identity = Identity {
@@ -166,6 +167,19 @@ mod tests {
         fs::write(&native, b"\x7fELF and more").unwrap();
         let found = AGENT.find("agent", Some(script)).unwrap();
         assert_eq!(found.path, fs::canonicalize(native).unwrap());
+    }
+
+    #[test]
+    fn what_is_no_file_is_refused_at_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let pipe = dir.path().join("pipe");
+        let mode = rustix::fs::Mode::RWXU;
+        rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+        for place in [pipe, dir.path().to_owned()] {
+            let error = AGENT.find("agent", Some(place)).unwrap_err();
+            assert_eq!(error.code, "agent-not-found");
+            assert!(error.message.ends_with("it is not a file"), "{}", error.message);
+        }
     }
 
     #[test]

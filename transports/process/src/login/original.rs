@@ -225,10 +225,10 @@ fn own_directory(format: &Format, variable: impl Fn(&str) -> Option<OsString>) -
     set(format.variable).or_else(|| Some(set("HOME")?.join(format.directory)))
 }
 
-/// How the names of files start that were not yet put into their place.
+/// How the names of files start that were not yet put into their place. Those are removed, so it is nothing that a person would choose.
 fn half_written(path: &Path) -> String {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    format!("{name}.capsule-")
+    format!("{name}.capsule-half-written-")
 }
 
 /// Opens a credential file. A link is not followed: the path of an original has none, and what a program has put into the place of its copy

@@ -187,9 +187,9 @@ fn a_link_stays_a_link() {
 #[test]
 fn what_a_host_left_that_died_while_it_wrote_is_removed_by_the_next() {
     let home = Home::new(&login(None, 1));
-    let half = home.dir.path().join("home/login.json.capsule-abc123");
+    let half = home.dir.path().join("home/login.json.capsule-half-written-abc123");
     fs::write(&half, "{\"login\": {\"tok").unwrap();
-    let other = home.dir.path().join("home/login.json.backup");
+    let other = home.dir.path().join("home/login.json.capsule-backup");
     fs::write(&other, "not ours").unwrap();
     home.lend("a").unwrap();
     assert!(!half.exists() && other.exists());
