@@ -139,6 +139,9 @@ pub(crate) struct Test {
     /// The capsule's directory or manifest
     #[arg(value_name = "DIR|FILE", default_value = ".")]
     pub(crate) path: PathBuf,
+    /// Answer the next question of a tool, in each tape from the first one on; may be repeated
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) answer: Vec<String>,
     /// Print one JSON object a tape
     #[arg(long)]
     pub(crate) json: bool,

@@ -17,6 +17,7 @@ use super::on_runtime;
 use crate::{
     Assembled, Choice, Failure, Surroundings,
     args::Test,
+    asking::{self, Shown},
     assemble_recorded, exit, failure,
     rehearsal::{self, Drift, Rehearsed, TapeRecorder},
     signals::{Signal, Signals},
@@ -33,7 +34,7 @@ pub(crate) fn test(args: &Test) -> Result<ExitCode, Failure> {
     let mut drifted = 0;
     for path in &tapes {
         let name = path.strip_prefix(&base).unwrap_or(path).display().to_string();
-        let played = play(&choice, path)?;
+        let played = play(&choice, path, &args.answer)?;
         if let Some(signal) = played.signal {
             return Ok(ExitCode::from(signal.exit_code()));
         }
@@ -55,11 +56,12 @@ pub(crate) fn test(args: &Test) -> Result<ExitCode, Failure> {
 /// The tapes of a capsule, by name.
 fn tapes(base: &Path) -> Result<Vec<PathBuf>, Failure> {
     let dir = base.join(TAPES);
-    let entries = fs::read_dir(&dir).into_iter().flatten().flatten();
-    let mut tapes: Vec<_> = entries
-        .map(|entry| entry.path())
-        .filter(|path| path.extension().is_some_and(|extension| extension == "json"))
-        .collect();
+    let mut tapes = match listed(&dir) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            return Err(Failure::usage(format!("{} cannot be read: {error}", dir.display())));
+        }
+        listed => listed.unwrap_or_default(),
+    };
     tapes.sort();
     if tapes.is_empty() {
         let message = format!(
@@ -72,6 +74,15 @@ fn tapes(base: &Path) -> Result<Vec<PathBuf>, Failure> {
     Ok(tapes)
 }
 
+/// The files in a folder whose names end as those of tapes do.
+fn listed(dir: &Path) -> io::Result<Vec<PathBuf>> {
+    let paths = fs::read_dir(dir)?.map(|entry| entry.map(|entry| entry.path()));
+    let is_tape = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "json");
+    paths
+        .filter(|path| path.as_ref().is_ok_and(is_tape) || path.is_err())
+        .collect()
+}
+
 /// What came of a tape.
 struct Played {
     requests: usize,
@@ -81,12 +92,12 @@ struct Played {
     signal: Option<Signal>,
 }
 
-fn play(choice: &Choice, path: &Path) -> Result<Played, Failure> {
+fn play(choice: &Choice, path: &Path, answers: &[String]) -> Result<Played, Failure> {
     let tape = rehearsal::read(path)?;
     let choice = rehearsal::rehearsing(choice, path)?;
     let recorder = Arc::new(TapeRecorder::default());
     let assembled = assemble_recorded(&choice, Surroundings::process(), recorder.clone())?;
-    let ran = on_runtime(run(&assembled, task_of(&tape)));
+    let ran = on_runtime(run(&assembled, task_of(&tape), answers));
     assembled.shut_down();
     let Ran { report, fold, signal } = ran??;
     let now = recorder.take(&tape.capsule)?;
@@ -117,9 +128,12 @@ struct Ran {
     signal: Option<Signal>,
 }
 
-async fn run(assembled: &Assembled, input: Input) -> Result<Ran, Failure> {
+async fn run(assembled: &Assembled, input: Input, answers: &[String]) -> Result<Ran, Failure> {
     let agent = &assembled.agent;
-    let task = Task::new(&agent.services);
+    let mut task = Task::new(&agent.services);
+    let within = assembled.loaded.manifest.lifecycle.input_timeout.0;
+    let (secrets, clock) = (agent.services.secrets.clone(), agent.services.clock.clone());
+    task.caller = asking::caller(answers, Shown::Directly, secrets, (clock, within));
     let place = RunPlace {
         run_dir: assembled.places.make_run_dir(task.log.task())?,
         context: None,

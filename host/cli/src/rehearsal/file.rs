@@ -43,8 +43,13 @@ pub(crate) fn write(path: &Path, tape: &Tape) -> Result<(), Error> {
 pub(crate) fn read(path: &Path) -> Result<Tape, Error> {
     let mut text = Vec::new();
     let limit = Tape::MAX_BYTES as u64 + 1;
-    let opened = fs::File::open(path).and_then(|file| file.take(limit).read_to_end(&mut text));
-    opened.map_err(|error| about(path, &format!("it cannot be read: {error}")))?;
+    // A pipe would be waited for, and the driver that plays the tape reads it a second time.
+    let file = fs::metadata(path).and_then(|found| match found.is_file() {
+        true => fs::File::open(path),
+        false => Err(io::Error::other("it is not a regular file")),
+    });
+    let read = file.and_then(|file| file.take(limit).read_to_end(&mut text));
+    read.map_err(|error| about(path, &format!("it cannot be read: {error}")))?;
     if text.len() > Tape::MAX_BYTES {
         return Err(about(path, &format!("it is larger than {} MiB", Tape::MAX_BYTES >> 20)));
     }

@@ -7,6 +7,7 @@ use std::{
 };
 
 use rustix::process::{Pid, Signal, kill_process};
+use serde_json::json;
 
 use crate::{
     guests,
@@ -49,6 +50,28 @@ fn a_question_that_nobody_answers_fails_the_call_and_says_how_to_answer() {
         .find(|record| record["kind"] == "call_end")
         .unwrap();
     assert_eq!(ended["status"], "failed");
+}
+
+#[test]
+fn the_questions_of_every_tape_are_answered_from_the_first_answer_on() {
+    let sandbox = capsule();
+    let asked =
+        json!({"stop_reason": "tool_call", "content": [{"type": "tool_call", "id": "a", "name": "ask", "input": {}}]});
+    let done = json!({"stop_reason": "end_turn", "content": [{"type": "text", "text": "Hello, Ada!"}]});
+    let tape = json!({"version": 1, "entries": [
+        {"request": {"roles": ["user"], "last": ["Ask"]}, "response": asked},
+        {"request": {"roles": ["user", "assistant", "tool"], "last": ["Ada"]}, "response": done},
+    ]});
+    for name in ["one", "two"] {
+        sandbox.write(&format!("c/tapes/{name}.json"), tape.to_string());
+    }
+    let passed = sandbox.run(&["test", "c", "--answer", "Ada"]).code(0);
+    let said = |name| format!("ok    tapes/{name}.json · 2 requests, 1 tool call\n");
+    assert_eq!(passed.out, said("one") + &said("two"));
+    let drifted = sandbox.run(&["test", "c", "--answer", "Bo"]).code(1);
+    let differ = ["\n    -Ada\n", "\n    +Bo\n"].map(|line| drifted.out.matches(line).count());
+    assert_eq!(differ, [2, 2], "{drifted:?}");
+    sandbox.run(&["test", "c"]).code(1).says(&["`--answer TEXT` answers"]);
 }
 
 /// A command on a terminal that has asked its question.

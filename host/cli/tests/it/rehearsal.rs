@@ -281,6 +281,7 @@ fn what_cannot_be_recorded_or_played_is_told_before_anything_runs() {
         ("--record", "no/such/place.json", "it cannot be written"),
         ("--record", "hello", "it cannot be written"),
         ("--replay", "no-such-tape.json", "it cannot be read"),
+        ("--replay", "/dev/null", "it is not a regular file"),
         ("--replay", "hello/capsule.yaml", "cli-tape"),
     ] {
         sandbox
@@ -374,6 +375,8 @@ fn a_run_that_ends_before_its_tape_is_drift_and_no_tape_is_an_error() {
         .run(&["test", "hello"])
         .code(2)
         .says(&["there is no tape in", "--record"]);
+    sandbox.write("hello/tapes", "no directory");
+    sandbox.run(&["test", "hello"]).code(2).says(&["tapes cannot be read"]);
 }
 
 /// The most memory that a process has used so far, in MiB.
