@@ -19,8 +19,9 @@ extern "C" fn look() {
     CLOSED.store(closed, Ordering::Relaxed);
 }
 
-// SAFETY: what the loader finds in this section are functions of this type, called once, on the only thread there is. This one makes a
-// system call and stores a value; it needs nothing that the standard library sets up.
+// SAFETY: what the loader finds in this section are C functions, called once, on the only thread there is; where it passes them the program's
+// arguments, one without parameters leaves these alone. This one makes a system call and stores a value; it needs nothing that the
+// standard library sets up.
 #[cfg(target_os = "linux")]
 #[used]
 #[unsafe(link_section = ".init_array")]
