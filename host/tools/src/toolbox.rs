@@ -96,18 +96,9 @@ impl Toolbox {
     pub fn load(sources: &[ToolSource], grants: &Grants, options: &Options) -> Result<Self, Vec<Error>> {
         let mut warnings = Vec::new();
         let mut errors = catalogue::names(sources);
-        let checked = match grants.check(&*options.env, options.secrets.as_deref(), &mut warnings) {
-            Ok(checked) => checked,
-            Err(more) => {
-                errors.extend(more);
-                // Without usable limits there is no sandbox to check the tools with.
-                if !grants.limits.check().is_empty() {
-                    return Err(errors);
-                }
-                Checked::nothing(grants.limits)
-            }
+        let Some(checked) = checked(grants, options, &mut warnings, &mut errors) else {
+            return Err(errors);
         };
-        errors.extend(options.cache_dir.iter().flat_map(|cache| checked.over_the_cache(cache)));
         if sources.is_empty() && errors.is_empty() {
             return Ok(Self {
                 tools: Arc::new(tools(
@@ -193,6 +184,28 @@ impl Toolbox {
             sandbox.shut_down(grace);
         }
     }
+}
+
+/// The grants, checked against this machine; what is wrong is put to `errors`. `None` without usable limits: then there is no sandbox to check
+/// the tools with.
+fn checked(
+    grants: &Grants,
+    options: &Options,
+    warnings: &mut Vec<Warning>,
+    errors: &mut Vec<Error>,
+) -> Option<Checked> {
+    let checked = match grants.check(&*options.env, options.secrets.as_deref(), warnings) {
+        Ok(checked) => checked,
+        Err(more) => {
+            errors.extend(more);
+            if !grants.limits.check().is_empty() {
+                return None;
+            }
+            Checked::nothing(grants.limits)
+        }
+    };
+    errors.extend(options.cache_dir.iter().flat_map(|cache| checked.over_the_cache(cache)));
+    Some(checked)
 }
 
 pub(crate) fn tools(entries: Vec<Entry>, clock: Arc<dyn Clock>, deepest: u32) -> Tools {

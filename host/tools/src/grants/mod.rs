@@ -229,6 +229,7 @@ impl Grants {
             }
         }
         errors.extend(secrets::clashes(&checked.secrets));
+        errors.extend(secrets::shown(&self.secrets, &self.env));
         if errors.is_empty() { Ok(checked) } else { Err(errors) }
     }
 

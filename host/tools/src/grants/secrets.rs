@@ -150,6 +150,18 @@ impl SecretGrant {
     }
 }
 
+/// Secrets that tools would see all the same, as a variable of their environment.
+pub(super) fn shown(secrets: &[SecretGrant], env: &[String]) -> Vec<Error> {
+    let shown = secrets.iter().filter(|secret| env.contains(&secret.name));
+    let error = |secret: &SecretGrant| {
+        let name = &secret.name;
+        let message =
+            format!("the secret `{name}` is granted as an environment variable, too, where every tool reads it");
+        Error::new(&codes::GRANT_SECRET, message).with("secret", name.clone())
+    };
+    shown.map(error).collect()
+}
+
 /// Secrets of which two would set the same header of one request.
 pub(super) fn clashes(gateways: &[Gateway]) -> Vec<Error> {
     let mut errors = Vec::new();

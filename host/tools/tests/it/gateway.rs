@@ -150,7 +150,11 @@ fn a_secret_that_could_leak_or_never_be_sent_is_a_load_error() {
             "the secrets `A` and `B` both set the header `x` of requests to https://api.test".to_owned()
         )]
     );
-    capsule.options.secrets = None;
     capsule.grants.secrets = vec![twice("A")];
+    capsule.grants.env = vec!["CITY".into(), "A".into()];
+    let told = "the secret `A` is granted as an environment variable, too, where every tool reads it";
+    assert_eq!(capsule.refusals(), [("tool-grant-secret", told.to_owned())]);
+    capsule.grants.env.clear();
+    capsule.options.secrets = None;
     assert!(capsule.refusals()[0].1.contains("no place where secrets come from"));
 }
