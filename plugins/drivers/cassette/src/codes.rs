@@ -35,8 +35,12 @@ pub(crate) const DRIFT: Code = Code {
     id: "cassette-drift",
     kind: ErrorKind::Protocol,
     meaning: "The run differs from the one on the tape: the conversation has another shape, or a tool answered something else.",
-    remedy: "If the change is meant, record the tape again; else look at the tool that answers differently.",
+    remedy: "`capsule test DIR` shows each difference whole; where it is meant, `capsule run DIR --replay TAPE --set inference.drift=ignore \
+             --record TAPE` takes the results of the tools anew.",
 };
+/// The hint where not a result differs, but the conversation.
+pub(crate) const OTHER_COURSE: &str = "A tape answers the conversation that was recorded, from its start: run without `--continue`, or \
+    with a name that keeps no conversation yet; for what goes beyond the tape, use a driver of a provider.";
 /// The tape has ended.
 pub(crate) const EXHAUSTED: Code = Code {
     id: "cassette-exhausted",

@@ -10,12 +10,14 @@ use capsule_api::{Bytes, Code, Error, Playback, Recorded, Request, RequestShape,
 use crate::{
     codes,
     settings::Drift,
-    shape::{differences, other_input},
+    shape::{calls, differences, other_input},
 };
 
 /// A tape and where it is.
 pub(crate) struct Player {
     tape: Tape,
+    /// Where the tape comes from, for messages.
+    file: String,
     timed: bool,
     drift: Drift,
     /// What a recording does not show is not compared either.
@@ -24,9 +26,10 @@ pub(crate) struct Player {
 }
 
 impl Player {
-    pub(crate) fn new(tape: Tape, timed: bool, drift: Drift, secrets: Arc<dyn Secrets>) -> Self {
+    pub(crate) fn new(tape: Tape, file: String, timed: bool, drift: Drift, secrets: Arc<dyn Secrets>) -> Self {
         Self {
             tape,
+            file,
             timed,
             drift,
             secrets,
@@ -50,22 +53,29 @@ impl Playback for Player {
         *at = self.position(*at, &shape);
         let Some(entry) = entries.get(*at) else {
             let message = format!(
-                "the tape has {} answers, and this is request {}",
+                "the tape {} has {} answers, and this is request {}",
+                self.file,
                 entries.len(),
                 *at + 1
             );
             return Err(Error::new(&codes::EXHAUSTED, message));
         };
-        let differences = differences(entry.shape(), &shape);
+        let differences = differences(entry.shape(), &shape, &calls(request, self.secrets.as_ref()));
         // An answer to another conversation makes no sense in this one.
-        let playable = entry.shape().roles == shape.roles && self.drift == Drift::Ignore;
-        if !differences.is_empty() && !playable {
+        let same_course = entry.shape().roles == shape.roles;
+        if !(differences.is_empty() || same_course && self.drift == Drift::Ignore) {
             let message = format!(
-                "model request {} of the run is not the one on the tape: {}",
+                "model request {} of the run is not the one on the tape {}: {}",
                 *at + 1,
+                self.file,
                 differences.join("\n")
             );
-            return Err(Error::new(&codes::DRIFT, message));
+            let error = Error::new(&codes::DRIFT, message);
+            return Err(if same_course {
+                error
+            } else {
+                error.hint(codes::OTHER_COURSE)
+            });
         }
         *at += 1;
         Ok(self.recorded(entry))

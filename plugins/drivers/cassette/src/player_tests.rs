@@ -52,7 +52,7 @@ fn player(entries: &[(usize, &str)]) -> Player {
         })
     };
     let tape = Tape::new("", entries.iter().map(entry).collect());
-    Player::new(tape, false, Drift::Fail, Arc::new(Hiding))
+    Player::new(tape, "tape.json".to_owned(), false, Drift::Fail, Arc::new(Hiding))
 }
 
 #[test]
@@ -80,6 +80,17 @@ fn a_request_beyond_the_tape_and_one_of_another_shape_are_errors() {
     assert_eq!(player.next(&request(1)).unwrap_err().code, "cassette-drift");
 }
 
+#[test]
+fn the_hint_of_another_conversation_does_not_say_to_record_the_tape_again() {
+    let error = player(&[(2, "two")]).next(&request(1)).unwrap_err();
+    assert_eq!(
+        (error.code, error.hint.as_str()),
+        ("cassette-drift", codes::OTHER_COURSE)
+    );
+    let (player, request) = answered(Drift::Fail, "7", "8");
+    assert_eq!(player.next(&request).unwrap_err().hint, codes::DRIFT.remedy);
+}
+
 /// A tape on which the tool answered this, and a request in which it answers that.
 fn answered(drift: Drift, recorded: &str, now: &str) -> (Player, Request) {
     let mut asked = request(1);
@@ -97,7 +108,13 @@ fn answered(drift: Drift, recorded: &str, now: &str) -> (Player, Request) {
         request: RequestShape::of(&request(recorded)),
         response: answer("so"),
     });
-    let player = Player::new(Tape::new("", vec![entry]), false, drift, Arc::new(Hiding));
+    let player = Player::new(
+        Tape::new("", vec![entry]),
+        "tape.json".to_owned(),
+        false,
+        drift,
+        Arc::new(Hiding),
+    );
     (player, request(now))
 }
 

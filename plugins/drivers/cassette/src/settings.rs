@@ -62,6 +62,7 @@ pub(crate) fn build(settings: Settings, services: &Services) -> Result<BuiltDriv
     let own: Own = settings.decode(services.secrets.as_ref())?;
     let path = settings.path("tape", &own.tape)?;
     let tape = tape::load(&path)?;
-    let player = Player::new(tape, own.timing, own.drift, services.secrets.clone());
+    let file = path.display().to_string();
+    let player = Player::new(tape, file, own.timing, own.drift, services.secrets.clone());
     Ok(BuiltDriver::Playback(Box::new(player)))
 }

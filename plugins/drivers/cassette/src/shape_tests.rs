@@ -1,9 +1,26 @@
+use std::borrow::Cow;
+
 use capsule_api::{
-    ContentBlock, Message, Request, ToolDefinition,
+    ContentBlock, Error, Message, Request, Secret, ToolDefinition,
     serde_json::{Map, json},
 };
 
 use super::*;
+
+/// Hides one word.
+struct Hiding;
+
+impl Secrets for Hiding {
+    fn expand(&self, text: &str) -> Result<String, Error> {
+        Ok(text.to_owned())
+    }
+
+    fn protect(&self, _: &Secret) {}
+
+    fn redact<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        Cow::Owned(text.replace("hidden", "[redacted]"))
+    }
+}
 
 fn request(messages: Vec<Message>) -> Request {
     let tool = |name: &str| ToolDefinition {
@@ -40,21 +57,25 @@ fn run(task: &str, results: &[&str]) -> RequestShape {
 #[test]
 fn another_task_is_no_drift_and_another_result_is() {
     assert_eq!(
-        differences(&run("one", &["A"]), &run("two", &["A"])),
+        differences(&run("one", &["A"]), &run("two", &["A"]), &[]),
         Vec::<String>::new()
     );
     assert_eq!(
-        differences(&run("go", &["A", "total: 7\nok"]), &run("go", &["A", "total: 8\nok"])),
-        ["the result of tool call 2 differs\n  recorded: total: 7\\nok\n  now:      total: 8\\nok"]
+        differences(
+            &run("go", &["A", "total: 7\nok"]),
+            &run("go", &["A", "total: 8\nok"]),
+            &["add {}".to_owned(), "sum {\"of\":7}".to_owned()]
+        ),
+        ["sum {\"of\":7} answers something else\n  recorded: total: 7\\nok\n  now:      total: 8\\nok"]
     );
 }
 
 #[test]
 fn a_long_difference_is_shown_from_where_it_begins() {
     let long = |end: &str| format!("{}{end}", "x".repeat(500));
-    let found = differences(&run("go", &[&long("A")]), &run("go", &[&long("B")]));
+    let found = differences(&run("go", &[&long("A")]), &run("go", &[&long("B")]), &[]);
     let expected = format!(
-        "the result of tool call 1 differs\n  recorded: …{0}A\n  now:      …{0}B",
+        "a tool call answers something else\n  recorded: …{0}A\n  now:      …{0}B",
         "x".repeat(20)
     );
     assert_eq!(found, [expected]);
@@ -62,7 +83,7 @@ fn a_long_difference_is_shown_from_where_it_begins() {
 
 #[test]
 fn another_sequence_of_roles_is_drift() {
-    let found = differences(&run("go", &["A"]), &run("go", &["A", "B"]));
+    let found = differences(&run("go", &["A"]), &run("go", &["A", "B"]), &[]);
     assert_eq!(
         found,
         [
@@ -77,6 +98,43 @@ fn tools_on_offer_alone_are_no_drift_but_are_told_beside_one() {
         tools: vec!["read".to_owned()],
         ..run("go", &["A"])
     };
-    assert_eq!(differences(&recorded, &run("go", &["A"])).len(), 0);
-    assert_eq!(differences(&recorded, &run("go", &["B"])).len(), 2);
+    assert_eq!(differences(&recorded, &run("go", &["A"]), &[]).len(), 0);
+    assert_eq!(differences(&recorded, &run("go", &["B"]), &[]).len(), 2);
+}
+
+#[test]
+fn a_difference_names_the_call_with_its_arguments_and_leaves_quotation_marks_alone() {
+    let call = |id: &str, name: &str, input| ContentBlock::ToolCall {
+        id: id.to_owned(),
+        name: name.to_owned(),
+        input,
+    };
+    let result = |id: &str, text: &str| Message::Tool {
+        tool_call_id: id.to_owned(),
+        is_error: false,
+        content: vec![ContentBlock::text(text)],
+    };
+    let asked = |answer: &str| {
+        request(vec![
+            Message::User {
+                content: vec![ContentBlock::text("go")],
+            },
+            Message::Assistant {
+                content: vec![
+                    call("a", "read-file", json!({"path": "/notes/hidden.md"})),
+                    call("b", "write", json!({"text": "x".repeat(200)})),
+                ],
+            },
+            result("b", "written"),
+            result("a", answer),
+        ])
+    };
+    let now = asked("denied: 'read-file' may not");
+    let named = calls(&now, &Hiding);
+    assert_eq!(named[0].chars().count(), SHOWN_ARGUMENTS + 1);
+    assert_eq!(named[1], "read-file {\"path\":\"/notes/[redacted].md\"}");
+    let found = differences(&RequestShape::of(&asked("the team")), &RequestShape::of(&now), &named);
+    let expected = "read-file {\"path\":\"/notes/[redacted].md\"} answers something else\n  \
+                    recorded: the team\n  now:      denied: 'read-file' may not";
+    assert_eq!(found, [expected]);
 }

@@ -50,7 +50,12 @@ async fn run(tape: &Value, extra: Value, clock: &Arc<ManualClock>) -> (Result<Ou
         caller: Arc::new(NobodyThere),
         cancel: Cancel::new(),
     };
-    (conversation.turn(Input::text("Greet Grace, please"), io).await, log)
+    let outcome = conversation.turn(Input::text("Greet Grace, please"), io).await;
+    let at = format!("{}/", directory.path().display());
+    (
+        outcome.map_err(|error| error.map_text(|text| text.replace(&at, ""))),
+        log,
+    )
 }
 
 async fn play(tape: &Value) -> (Result<Outcome, Error>, Arc<Log>) {
@@ -103,7 +108,7 @@ async fn a_tool_that_answers_something_else_is_drift_and_both_are_shown() {
     assert_eq!(error.code, "cassette-drift");
     assert_eq!(
         error.message,
-        "model request 2 of the run is not the one on the tape: the result of tool call 1 differs\n  \
+        "model request 2 of the run is not the one on the tape tape.json: demo__greet {\"name\":\"Ada\"} answers something else\n  \
          recorded: Hello, Ada Lovelace!\n  now:      Hello, Ada!"
     );
 }
@@ -115,7 +120,10 @@ async fn a_run_that_is_longer_than_the_tape_is_told() {
     let error = play(&short).await.0.unwrap_err();
     assert_eq!(
         (error.code, error.message.as_str()),
-        ("cassette-exhausted", "the tape has 1 answers, and this is request 2")
+        (
+            "cassette-exhausted",
+            "the tape tape.json has 1 answers, and this is request 2"
+        )
     );
 }
 
