@@ -6,7 +6,7 @@ use capsule_api::{
     Billing, Component, ComponentCall, Driver, DriverOut, Error, Request, Response, Secret, async_trait, http,
 };
 
-use crate::{answer::answer, input::input, speech::Speech};
+use crate::{answer::answer, input::input, settings::is_loopback, speech::Speech};
 
 /// What begins the name of every variable that the component finds.
 const PREFIX: &str = "MURMUR_INFERENCE_";
@@ -55,10 +55,10 @@ impl Driver for ComponentDriver {
     }
 
     fn billing(&self) -> Billing {
-        if self.has_key {
-            Billing::ApiKey
-        } else {
-            Billing::Unknown
+        match self.endpoint.host() {
+            _ if self.has_key => Billing::ApiKey,
+            Some(host) if is_loopback(host) => Billing::Free,
+            _ => Billing::Unknown,
         }
     }
 }

@@ -3,12 +3,12 @@
 use std::collections::HashMap;
 
 use capsule_api::{
-    Bytes, ContentBlock, Error, Message, Request, ToolDefinition, Wire,
+    Billing, Bytes, ContentBlock, Error, Message, Request, ToolDefinition, Wire,
     http::{self, HeaderValue, Uri, header},
     serde_json::{Map, Value, json},
 };
 
-use crate::codes;
+use crate::{codes, settings::is_loopback};
 
 /// Parameters that stand at the top of a request; all others are options of the model.
 const AT_THE_TOP: [&str; 6] = ["format", "keep_alive", "logprobs", "options", "think", "top_logprobs"];
@@ -36,6 +36,14 @@ impl Wire for Ollama {
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(header::ACCEPT, HeaderValue::from_static("application/x-ndjson"));
         Ok(encoded)
+    }
+
+    /// The driver knows no key: a server of this machine is nobody's bill, and of another one it cannot be told.
+    fn billing(&self) -> Billing {
+        match self.endpoint.host() {
+            Some(host) if is_loopback(host) => Billing::Free,
+            _ => Billing::Unknown,
+        }
     }
 }
 

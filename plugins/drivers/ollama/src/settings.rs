@@ -70,13 +70,15 @@ fn chat_uri(base: &str) -> Result<Uri, Error> {
     }
 }
 
-fn is_loopback(host: &str) -> bool {
+pub(crate) fn is_loopback(host: &str) -> bool {
     let bare = host.trim_start_matches('[').trim_end_matches(']');
     host.eq_ignore_ascii_case("localhost") || bare.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
 }
 
 #[cfg(test)]
 mod tests {
+    use capsule_api::{Billing, Wire};
+
     use super::*;
 
     fn uri(base: &str) -> Result<String, String> {
@@ -90,6 +92,13 @@ mod tests {
         assert_eq!(uri(DEFAULT_ENDPOINT), expected("http://127.0.0.1:11434"));
         assert_eq!(uri("http://localhost:1//"), expected("http://localhost:1"));
         assert_eq!(uri("https://x.example/ollama/"), expected("https://x.example/ollama"));
+    }
+
+    #[test]
+    fn a_server_of_this_machine_is_free_and_of_another_one_nobody_knows() {
+        let billing = |base| Wire::billing(&Ollama::new(chat_uri(base).unwrap()));
+        let found = [DEFAULT_ENDPOINT, "http://[::1]:11434", "https://x.example"].map(billing);
+        assert_eq!(found, [Billing::Free, Billing::Free, Billing::Unknown]);
     }
 
     #[test]

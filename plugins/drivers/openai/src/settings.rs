@@ -1,7 +1,7 @@
 //! The settings of both drivers.
 
 use capsule_api::{
-    BuiltDriver, Bytes, Error, Secret, Services, Settings,
+    Billing, BuiltDriver, Bytes, Error, Secret, Services, Settings,
     http::{self, HeaderValue, Uri, header, uri::Scheme},
     serde_json::{Value, json},
 };
@@ -139,6 +139,15 @@ pub(crate) fn post(endpoint: &Uri, authorization: Option<&HeaderValue>, body: &V
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert(header::ACCEPT, HeaderValue::from_static("text/event-stream"));
     request
+}
+
+/// Who pays: the key; without one nobody at a server of this machine, and elsewhere whoever the server thinks of.
+pub(crate) fn billing(endpoint: &Uri, authorization: Option<&HeaderValue>) -> Billing {
+    match authorization {
+        Some(_) => Billing::ApiKey,
+        None if endpoint.host().is_some_and(is_loopback) => Billing::Free,
+        None => Billing::Unknown,
+    }
 }
 
 fn is_own(endpoint: &Uri) -> bool {

@@ -1,3 +1,5 @@
+use capsule_api::Wire;
+
 use super::*;
 
 fn uri(base: &str) -> Result<String, String> {
@@ -52,4 +54,23 @@ fn a_key_is_required_at_the_providers_own_host_only_and_never_shown() {
     assert_eq!((key.to_str().unwrap(), key.is_sensitive()), ("Bearer sk-dummy", true));
     let error = authorization(Some(&Secret::new("sk-\ndummy")), &own).unwrap_err();
     assert!(!format!("{error:?}").contains("dummy"));
+}
+
+#[test]
+fn a_key_pays_and_without_one_a_server_of_this_machine_is_free() {
+    let paid = |base: &str, key: Option<&str>| {
+        let endpoint = uri_of(Some(base), "responses").unwrap();
+        let key = authorization(key.map(Secret::new).as_ref(), &endpoint).unwrap();
+        (
+            Wire::billing(&Chat::new(endpoint.clone(), key.clone(), OutputLimit::MaxTokens)),
+            Wire::billing(&Responses::new(endpoint, key)),
+        )
+    };
+    let both = |billing| (billing, billing);
+    let local = "http://127.0.0.1:8080/v1";
+    assert_eq!(paid(local, None), both(Billing::Free));
+    assert_eq!(paid(local, Some(" ")), both(Billing::Free));
+    assert_eq!(paid(local, Some("k")), both(Billing::ApiKey));
+    assert_eq!(paid("https://x.example/v1", None), both(Billing::Unknown));
+    assert_eq!(paid("https://api.openai.com/v1", Some("k")), both(Billing::ApiKey));
 }

@@ -1,14 +1,14 @@
 //! A neutral request as a Chat Completions request.
 
 use capsule_api::{
-    Bytes, ContentBlock, Error, Message, Request, ToolDefinition, Wire,
+    Billing, Bytes, ContentBlock, Error, Message, Request, ToolDefinition, Wire,
     http::{self, HeaderValue, Uri},
     serde_json::{self, Map, Value, json},
 };
 
 use crate::{
     codes,
-    settings::{OutputLimit, post},
+    settings::{OutputLimit, billing, post},
 };
 
 /// The API at one address, under one key or none.
@@ -38,6 +38,10 @@ impl Wire for Chat {
             self.authorization.as_ref(),
             &body(request, self.limit),
         ))
+    }
+
+    fn billing(&self) -> Billing {
+        billing(&self.endpoint, self.authorization.as_ref())
     }
 }
 

@@ -1,12 +1,16 @@
 //! A neutral request as a Responses request. By default the provider stores nothing: reasoning goes back encrypted, as it came.
 
 use capsule_api::{
-    Bytes, ContentBlock, Error, Message, Request, ToolDefinition, Wire,
+    Billing, Bytes, ContentBlock, Error, Message, Request, ToolDefinition, Wire,
     http::{self, HeaderValue, Uri},
     serde_json::{self, Map, Value, json},
 };
 
-use crate::{chat::result_text, codes, settings::post};
+use crate::{
+    chat::result_text,
+    codes,
+    settings::{billing, post},
+};
 
 /// Families of models that do not reason and refuse to be asked for it.
 const WITHOUT_REASONING: [&str; 3] = ["gpt-3", "gpt-4", "chatgpt-"];
@@ -32,6 +36,10 @@ impl Wire for Responses {
             return Err(Error::new(&codes::MODEL_MISSING, "`model`: no model is named"));
         }
         Ok(post(&self.endpoint, self.authorization.as_ref(), &body(request)))
+    }
+
+    fn billing(&self) -> Billing {
+        billing(&self.endpoint, self.authorization.as_ref())
     }
 }
 
