@@ -82,6 +82,13 @@ pub(crate) mod codes {
         meaning: "The run is over, and its tape could not be written.",
         remedy: "Check the disk and the directory, and record the run again.",
     };
+    pub(crate) const TAPE_PARTIAL: Code = Code {
+        id: "cli-tape-partial",
+        kind: ErrorKind::Storage,
+        meaning: "A run that failed or was cancelled was recorded to a file that has a tape. A warning: that tape stays, and the partial one is \
+                  beside it.",
+        remedy: "Record again; a run that is played while its tools answer something else goes on with `--set inference.drift=ignore`.",
+    };
     pub(crate) const TAPE_FULL: Code = Code {
         id: "cli-tape-full",
         kind: ErrorKind::Storage,
@@ -115,8 +122,8 @@ pub(crate) mod codes {
     pub(crate) const NEEDS_SETTINGS: Code = Code {
         id: "cli-needs-settings",
         kind: ErrorKind::Settings,
-        meaning: "Whether a transport could run was asked without the capsule's settings, and it needs some.",
-        remedy: "Ask for a capsule: `capsule doctor DIR`.",
+        meaning: "A transport needs settings that it was not given: no capsule was named, or `inference` lacks them.",
+        remedy: "Ask for a capsule, `capsule doctor DIR`, and give the settings in its `inference`.",
     };
     pub(crate) const ALL: &[&Code] = &[
         &USAGE,
@@ -124,6 +131,7 @@ pub(crate) mod codes {
         &OUTPUT,
         &TAPE,
         &TAPE_FILE,
+        &TAPE_PARTIAL,
         &TAPE_FULL,
         &NOT_BUILT,
         &STALE,

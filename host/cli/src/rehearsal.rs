@@ -8,6 +8,6 @@ mod replay;
 
 pub(crate) use compare::{Rehearsed, compare};
 pub(crate) use drift::Drift;
-pub(crate) use file::{check_place, read, write};
+pub(crate) use file::{beside_what_is_there, check_place, read, write};
 pub(crate) use recorder::TapeRecorder;
 pub(crate) use replay::{OnDrift, check_recordable, rehearsing, replaying};

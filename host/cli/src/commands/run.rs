@@ -7,7 +7,7 @@ use std::{
     sync::Arc,
 };
 
-use capsule_api::{Caller, Error, Input};
+use capsule_api::{Caller, Error, Input, Outcome};
 use capsule_manifest::Capture as Captured;
 use capsule_session::{Capture, KeptContext, Report, RunPlace, Task, TraceWriter};
 use tokio::sync::mpsc;
@@ -98,9 +98,15 @@ impl Recording {
         Ok(Some(Self { tape, file }))
     }
 
-    /// Writes what there is, however the run ended.
-    async fn end(self, capsule: String) -> Result<(), Error> {
-        let write = move || rehearsal::write(&self.file, &self.tape.take(&capsule)?);
+    /// Writes what there is, however the run ended; but the tape of a run that did not come to its end never replaces another. Returns where it
+    /// is if it is elsewhere than was asked for.
+    async fn end(self, capsule: String, whole: bool) -> Result<Option<PathBuf>, Error> {
+        let write = move || {
+            let elsewhere = (!whole).then(|| rehearsal::beside_what_is_there(&self.file)).flatten();
+            let file = elsewhere.as_ref().unwrap_or(&self.file);
+            rehearsal::write(file, &self.tape.take(&capsule)?)?;
+            Ok(elsewhere)
+        };
         let written = tokio::task::spawn_blocking(write).await;
         written.unwrap_or_else(|panic| Err(panicked(&panic)))
     }
@@ -142,8 +148,12 @@ async fn one_task(
     if let Some(traced) = traced {
         lost.extend(traced.await.unwrap_or_else(|panic| Err(panicked(&panic))).err());
     }
+    let mut partial = None;
     if let Some(recording) = recording {
-        lost.extend(recording.end(agent.capsule.name.clone()).await.err());
+        match recording.end(agent.capsule.name.clone(), is_whole(&report)).await {
+            Ok(elsewhere) => partial = elsewhere,
+            Err(error) => lost.push(error),
+        }
     }
     lost.extend(report.not_kept.clone());
     lost.extend(shown.await.unwrap_or_else(|panic| Err(panicked(&panic))).err());
@@ -152,6 +162,7 @@ async fn one_task(
         Ending {
             lost,
             trace_path,
+            partial,
             signal: signals.seen(),
         },
     )
@@ -175,12 +186,27 @@ struct Ending {
     /// What should have been kept or shown and is not.
     lost: Vec<Error>,
     trace_path: Option<PathBuf>,
+    /// Where the tape is that did not replace another.
+    partial: Option<PathBuf>,
     signal: Option<Signal>,
+}
+
+/// Whether a run came to an end of its own: its tape shows a course that a rehearsal can follow. One that failed or was cancelled has a part of
+/// it, and where the run was played itself, less than the tape that it was played from.
+fn is_whole(report: &Report) -> bool {
+    !matches!(report.outcome, Err(_) | Ok(Outcome::Cancelled))
 }
 
 fn finish(report: &Report, ending: Ending) -> Result<ExitCode, Failure> {
     let trace_path = ending.trace_path.filter(|_| ending.lost.is_empty());
     view::summary(report, trace_path.as_deref());
+    if let Some(partial) = &ending.partial {
+        let message = format!(
+            "the run did not come to its end, so the tape that was there stays; what was recorded is in {}",
+            partial.display()
+        );
+        view::warnings([(failure::codes::TAPE_PARTIAL.id, message.as_str())].into_iter());
+    }
     for error in &ending.lost {
         // The run is over; if standard error is gone too, the exit code still says it.
         let _ = failure::show_error(error, &mut anstream::stderr());

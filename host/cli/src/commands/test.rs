@@ -10,6 +10,7 @@ use std::{
 
 use anstyle::{AnsiColor, Style};
 use capsule_api::{Error, Fold, Input, Outcome, Tape};
+use capsule_manifest::Model;
 use capsule_session::{Read, Reader, Report, RunPlace, Task, What};
 use serde_json::json;
 
@@ -29,9 +30,9 @@ const TAPES: &str = "tapes";
 
 pub(crate) fn test(args: &Test) -> Result<ExitCode, Failure> {
     let choice = Choice::of(&args.path);
-    let base = choice.load()?.base;
+    let base = choice.load_for(None, Model::Keys)?.base;
     let tapes = tapes(&base)?;
-    let mut drifted = 0;
+    let (mut drifted, mut anew) = (0, None);
     for path in &tapes {
         let name = path.strip_prefix(&base).unwrap_or(path).display().to_string();
         let played = play(&choice, path, &args.answer)?;
@@ -39,18 +40,30 @@ pub(crate) fn test(args: &Test) -> Result<ExitCode, Failure> {
             return Ok(ExitCode::from(signal.exit_code()));
         }
         drifted += usize::from(!played.drift.is_empty());
+        let results = played.drift.iter().any(|drift| matches!(drift, Drift::Result { .. }));
+        anew = anew.or_else(|| results.then_some(path));
         let told = show(&name, &played, args.json);
         told.map_err(|error| failure::output(&error))?;
     }
     if !args.json && drifted > 0 {
         let told = writeln!(
             anstream::stderr().lock(),
-            "{drifted} of {} drifted; where the change is meant, record again: capsule run --record FILE",
-            view::count(tapes.len() as u64, "tape")
+            "{drifted} of {} drifted; where the change is meant, record again: {}",
+            view::count(tapes.len() as u64, "tape"),
+            recording(&args.path, anew.map(PathBuf::as_path))
         );
         told.map_err(|error| failure::output(&error))?;
     }
     Ok(ExitCode::from(if drifted > 0 { exit::FAILED } else { 0 }))
+}
+
+/// The command that records a tape again: with the results that the tools give now where only these differ, else with whoever answers the capsule.
+fn recording(capsule: &Path, tape: Option<&Path>) -> String {
+    let (capsule, (key, value)) = (capsule.display(), crate::links::player::DRIFT);
+    match tape.map(Path::display) {
+        Some(tape) => format!("capsule run {capsule} --replay {tape} --set inference.{key}={value} --record {tape}"),
+        None => format!("capsule run {capsule} --record FILE, on a driver that asks a model"),
+    }
 }
 
 /// The tapes of a capsule, by name.

@@ -63,6 +63,14 @@ pub(crate) fn read(path: &Path) -> Result<Tape, Error> {
     })
 }
 
+/// Where the tape of a run that failed or was cancelled goes: beside the file that it was to replace, under a name that `capsule test` does not
+/// take for a tape. `None` where there is no file to lose.
+pub(crate) fn beside_what_is_there(path: &Path) -> Option<PathBuf> {
+    let mut name = path.file_name()?.to_owned();
+    name.push(".partial");
+    path.exists().then(|| path.with_file_name(name))
+}
+
 fn new_file(path: &Path) -> io::Result<fs::File> {
     fs::OpenOptions::new()
         .write(true)

@@ -267,6 +267,69 @@ fn a_run_that_failed_or_was_cancelled_leaves_the_tape_of_what_there_was() {
     peer.assert_clean();
 }
 
+/// The hello capsule whose list of people changed since its tape was recorded.
+fn changed_hello() -> Sandbox {
+    let sandbox = Sandbox::new().with_hello();
+    let notes = sandbox.work("hello/notes/team.md");
+    let changed = fs::read_to_string(&notes).unwrap().replace("Japanese", "Korean");
+    fs::write(&notes, changed).unwrap();
+    sandbox
+}
+
+#[test]
+fn a_run_that_fails_never_replaces_a_tape() {
+    let sandbox = changed_hello();
+    let file = "hello/tapes/hello.json";
+    let good = fs::read_to_string(sandbox.work(file)).unwrap();
+    let drifted = sandbox.run(&["run", "hello", "--record", file]).code(1);
+    drifted.says(&[
+        "cassette-drift",
+        "read-file {\"path\":\"/notes/team.md\"} answers something else",
+        "tapes/hello.json",
+        "capsule test",
+        "--set inference.drift=ignore",
+        "cli-tape-partial",
+        "hello/tapes/hello.json.partial",
+    ]);
+    assert_eq!(fs::read_to_string(sandbox.work(file)).unwrap(), good);
+    let partial = fs::read_to_string(sandbox.work("hello/tapes/hello.json.partial")).unwrap();
+    let partial: Value = serde_json::from_str(&partial).unwrap();
+    assert_eq!(partial["entries"].as_array().unwrap().len(), 1);
+    // A partial tape is none that is tested.
+    let tested = sandbox.run(&["test", "hello", "--json"]).code(1).json();
+    assert_eq!(tested["requests"], 3);
+}
+
+#[test]
+fn the_command_that_a_drift_hints_at_takes_the_results_of_the_tools_anew() {
+    let sandbox = changed_hello();
+    let drifted = sandbox.run(&["test", "hello"]).code(1);
+    let (_, command) = drifted.err.trim().split_once("capsule ").unwrap();
+    let tape = "hello/tapes/hello.json";
+    let expected = format!("run hello --replay {tape} --set inference.drift=ignore --record {tape}");
+    assert_eq!(command, expected);
+    sandbox.run(&command.split(' ').collect::<Vec<_>>()).code(0);
+    sandbox.run(&["test", "hello"]).code(0);
+    sandbox.run(&["run", "hello"]).code(0);
+}
+
+#[test]
+fn a_cancelled_run_leaves_the_tape_that_was_there() {
+    let peer = Peer::start(Script::new().then(Reply::text("A long story").stall(Position::Events(4))));
+    let sandbox = peer.hello();
+    sandbox.write("tape.json", "what was there");
+    let child = sandbox.spawn(&["run", "hello", "-t", "x", "--record", "tape.json"]);
+    peer.wait_until_hanging(1);
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    Ran::of(&child.wait_with_output().unwrap())
+        .code(130)
+        .says(&["cli-tape-partial", "tape.json.partial"]);
+    assert_eq!(fs::read_to_string(sandbox.work("tape.json")).unwrap(), "what was there");
+    let partial = fs::read_to_string(sandbox.work("tape.json.partial")).unwrap();
+    assert_fits(&serde_json::from_str(&partial).unwrap());
+    peer.assert_clean();
+}
+
 #[test]
 fn what_cannot_be_recorded_or_played_is_told_before_anything_runs() {
     let peer = Peer::start(Script::new());
