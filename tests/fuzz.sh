@@ -15,6 +15,8 @@ all="
 transports/http/event_stream 4096 150000
 transports/http/json_lines 4096 150000
 host/manifest/manifest 2048 8000
+host/tools/values 512 12000
+host/tools/component 4096 60
 "
 
 target=${CARGO_TARGET_DIR:-$PWD/target}/fuzz
