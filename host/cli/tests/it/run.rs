@@ -161,6 +161,22 @@ fn a_dry_run_says_what_would_run_and_runs_nothing() {
 }
 
 #[test]
+fn the_readmes_command_for_a_subscription_asks_for_no_key() {
+    let sandbox = Sandbox::new().with_hello();
+    sandbox.run(&["new", "mine"]).code(0);
+    for capsule in ["hello", "mine"] {
+        for transport in ["claude", "codex"] {
+            // No such CLI here, so that is what is missing, and not a key.
+            let ran = sandbox
+                .run(&["run", capsule, "--transport", transport, "-t", "x"])
+                .code(3);
+            assert!(!ran.err.contains("api_key"), "{ran:#?}");
+            assert!(!ran.err.contains("_API_KEY"), "{ran:#?}");
+        }
+    }
+}
+
+#[test]
 fn a_dry_run_on_a_transport_that_could_not_run_exits_3() {
     let sandbox = Sandbox::new().with_hello();
     let claude = [
