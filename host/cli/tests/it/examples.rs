@@ -147,3 +147,37 @@ fn each_example_runs_at_once_without_a_key_or_a_provider() {
         assert_eq!(said("text"), ["Let me see who is here.", ANSWER], "{name}");
     }
 }
+
+#[test]
+fn an_example_without_its_key_says_so_before_anything_is_sent() {
+    for (name, code) in [
+        ("anthropic", "manifest-variable-unset"),
+        ("openai", "openai-key-missing"),
+        ("openai-responses", "manifest-variable-unset"),
+    ] {
+        let sandbox = sandbox();
+        let capsule = format!("plugins/capsules/{name}");
+        let ran = sandbox.run(&["run", &capsule]).code(2);
+        ran.says(&["api_key", code, "hint:"]);
+        let looked = sandbox.run(&["doctor", &capsule]);
+        assert_ne!(looked.code, 0, "{name}: {looked:#?}");
+    }
+}
+
+#[test]
+fn the_examples_for_servers_of_this_machine_send_no_key_and_name_no_payer() {
+    for (name, variable, path) in [
+        ("openai", "OPENAI_BASE_URL", "/v1"),
+        ("component-driver", "ENDPOINT", "/v1"),
+        ("ollama", "OLLAMA_ENDPOINT", ""),
+    ] {
+        let peer = Peer::start(story(false));
+        let sandbox = sandbox().env(variable, format!("{}{path}", peer.provider().url()));
+        let capsule = format!("plugins/capsules/{name}");
+        let ran = sandbox.run(&["run", &capsule]).code(0);
+        assert_eq!(ran.answer(), ANSWER, "{name}");
+        assert!(!ran.err.contains("billed"), "{name}: {ran:#?}");
+        assert_eq!(peer.provider().requests()[0].key(), None, "{name}");
+        peer.assert_clean();
+    }
+}
