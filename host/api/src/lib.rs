@@ -59,7 +59,7 @@ pub use fold::{Fold, FoldedCall};
 pub use outcome::{Limit, Outcome};
 pub use registry::{Descriptor, Registry, codes as registry_codes, nearest};
 pub use services::{Clock, Elapsed, HttpBody, HttpClient, Secret, Secrets, Services, SystemClock, timeout};
-pub use settings::{Settings, codes as settings_codes};
+pub use settings::{Places as SettingPlaces, Settings, codes as settings_codes};
 pub use tape::{NotATape, Recorder, RequestShape, Tape, TapeEntry, TapedResponse, TapedStream};
 pub use tool::{
     Annotations, Catalogue, Content, Progress, ProgressSink, RunEvent, RunSink, Tool, ToolCall, ToolContext,

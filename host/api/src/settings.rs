@@ -40,7 +40,11 @@ pub struct Settings {
     values: Map<String, Value>,
     schema: Arc<Value>,
     base: PathBuf,
+    places: Option<Places>,
 }
+
+/// Says where a setting stands, such as `box/capsule.yaml:7:12: inference.api_key`, by the JSON Pointer of its value in the settings.
+pub type Places = Arc<dyn Fn(&str) -> String + Send + Sync>;
 
 impl Settings {
     /// Settings read from a manifest in directory `base`. `schema` tells which values are secret (`"writeOnly": true`), at any depth.
@@ -49,6 +53,32 @@ impl Settings {
             values,
             schema: Arc::new(schema.clone()),
             base: base.into(),
+            places: None,
+        }
+    }
+
+    /// The same settings, whose errors begin with the place of what they speak of.
+    #[must_use]
+    pub fn with_places(mut self, places: Places) -> Self {
+        self.places = Some(places);
+        self
+    }
+
+    /// The error with the place of this key before its message; where none is known, the key alone.
+    #[must_use]
+    pub fn about(&self, key: &str, error: Error) -> Error {
+        self.at(&format!("/{}", key.replace('.', "/")), error)
+    }
+
+    fn at(&self, pointer: &str, error: Error) -> Error {
+        let message = format!("{}: {}", self.place(pointer), error.message);
+        error.reworded(message)
+    }
+
+    fn place(&self, pointer: &str) -> String {
+        match &self.places {
+            Some(places) => places(pointer),
+            None => format!("`{}`", dotted(pointer)),
         }
     }
 
@@ -72,7 +102,11 @@ impl Settings {
             .filter(|(key, _)| known(key))
             .map(|(k, v)| (k.clone(), v.clone()))
             .collect();
-        Self::new(values, schema, self.base.clone())
+        Self {
+            values,
+            schema: Arc::new(schema.clone()),
+            ..self.clone()
+        }
     }
 
     /// The same without the keys that `schema` knows.
@@ -98,8 +132,8 @@ impl Settings {
             .components()
             .any(|part| !matches!(part, Component::Normal(_) | Component::CurDir))
         {
-            let message = format!("`{key}`: the path {} leaves the manifest's directory", path.display());
-            return Err(Error::new(&codes::PATH_OUTSIDE, message));
+            let message = format!("the path {} leaves the manifest's directory", path.display());
+            return Err(self.about(key, Error::new(&codes::PATH_OUTSIDE, message)));
         }
         Ok(self.base.join(path))
     }
@@ -112,7 +146,7 @@ impl Settings {
     pub fn decode<T: DeserializeOwned>(&self, secrets: &dyn Secrets) -> Result<T, Error> {
         let mut expanded = Map::new();
         for (key, value) in &self.values {
-            expanded.insert(key.clone(), expand(key, value, secrets)?);
+            expanded.insert(key.clone(), self.expand(&child("", key), value, secrets)?);
         }
         let expanded = Value::Object(expanded);
         let mut hidden = Vec::new();
@@ -123,13 +157,61 @@ impl Settings {
         changed_texts(&Value::Object(self.values.clone()), &expanded, &mut hidden);
         serde_path_to_error::deserialize(expanded).map_err(|error| {
             let complaint = shown(&error.inner().to_string(), &hidden);
-            let message = match error.path().to_string().as_str() {
-                "." => format!("the settings cannot be read: {complaint}"),
-                key => format!("`{key}`: {complaint}"),
-            };
-            Error::new(&codes::UNREADABLE, message)
+            match pointer(error.path()).as_str() {
+                "" => Error::new(&codes::UNREADABLE, format!("the settings cannot be read: {complaint}")),
+                pointer => self.at(pointer, Error::new(&codes::UNREADABLE, complaint)),
+            }
         })
     }
+
+    fn expand(&self, pointer: &str, value: &Value, secrets: &dyn Secrets) -> Result<Value, Error> {
+        Ok(match value {
+            Value::String(text) => Value::String(secrets.expand(text).map_err(|error| self.at(pointer, error))?),
+            Value::Array(items) => {
+                let items = items.iter().enumerate();
+                items
+                    .map(|(index, item)| self.expand(&format!("{pointer}/{index}"), item, secrets))
+                    .collect::<Result<_, _>>()?
+            }
+            Value::Object(map) => {
+                let inner = map
+                    .iter()
+                    .map(|(name, item)| Ok((name.clone(), self.expand(&child(pointer, name), item, secrets)?)));
+                Value::Object(inner.collect::<Result<_, Error>>()?)
+            }
+            other => other.clone(),
+        })
+    }
+}
+
+/// The JSON Pointer of a key below another.
+fn child(above: &str, key: &str) -> String {
+    format!("{above}/{}", key.replace('~', "~0").replace('/', "~1"))
+}
+
+/// Where a value is that could not be read.
+fn pointer(path: &serde_path_to_error::Path) -> String {
+    use serde_path_to_error::Segment;
+    path.iter().fold(String::new(), |above, segment| match segment {
+        Segment::Seq { index } => format!("{above}/{index}"),
+        Segment::Map { key } => child(&above, key),
+        Segment::Enum { variant } => child(&above, variant),
+        Segment::Unknown => above,
+    })
+}
+
+/// A pointer as people write it.
+fn dotted(pointer: &str) -> String {
+    let mut text = String::new();
+    for part in pointer.split('/').skip(1) {
+        let part = part.replace("~1", "/").replace("~0", "~");
+        match part.parse::<usize>() {
+            Ok(index) => text.push_str(&format!("[{index}]")),
+            Err(_) if text.is_empty() => text = part,
+            Err(_) => text.push_str(&format!(".{part}")),
+        }
+    }
+    text
 }
 
 /// A complaint of serde without the value it may quote. Types write what they expected after the value.
@@ -216,29 +298,6 @@ fn changed_texts(raw: &Value, expanded: &Value, into: &mut Vec<String>) {
         }
         _ => {}
     }
-}
-
-fn expand(key: &str, value: &Value, secrets: &dyn Secrets) -> Result<Value, Error> {
-    Ok(match value {
-        Value::String(text) => {
-            let named = |error: Error| {
-                let message = format!("`{key}`: {}", error.message);
-                error.reworded(message)
-            };
-            Value::String(secrets.expand(text).map_err(named)?)
-        }
-        Value::Array(items) => items
-            .iter()
-            .map(|item| expand(key, item, secrets))
-            .collect::<Result<_, _>>()?,
-        Value::Object(map) => {
-            let inner = map
-                .iter()
-                .map(|(name, item)| Ok((name.clone(), expand(&format!("{key}.{name}"), item, secrets)?)));
-            Value::Object(inner.collect::<Result<_, Error>>()?)
-        }
-        other => other.clone(),
-    })
 }
 
 #[cfg(test)]
@@ -336,6 +395,24 @@ mod tests {
             message(json!({"count": "many"})),
             "`count`: invalid type: string \"many\", expected u32",
             "what stands in the file may be shown"
+        );
+    }
+
+    #[test]
+    fn an_error_begins_with_the_place_where_that_is_known() {
+        let values = json!({"headers": {"a/b": "${UNSET}"}});
+        let settings = Settings::new(values.as_object().unwrap().clone(), &schema(), "/base");
+        let settings = settings.with_places(Arc::new(|pointer: &str| format!("file:1:2: {pointer}")));
+        let own = settings.only(&json!({"properties": {"headers": {}}}));
+        let error = own.decode::<Own>(&X("", Mutex::default())).unwrap_err();
+        assert_eq!(
+            error.message,
+            "file:1:2: /headers/a~1b: the variable `UNSET` is not set"
+        );
+        let error = own.path("command", Path::new("../x")).unwrap_err();
+        assert_eq!(
+            error.message,
+            "file:1:2: /command: the path ../x leaves the manifest's directory"
         );
     }
 

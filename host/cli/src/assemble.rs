@@ -11,7 +11,7 @@ use capsule_api::{
     Caller, Cancel, Catalogue, Clock, Error, HttpClient, Recorder, RunSink, Secrets, Services, SystemClock, Tool,
     ToolDispatch, Transport, TransportDescriptor,
 };
-use capsule_manifest::{EnvSecrets, Loaded, Options, Override};
+use capsule_manifest::{EnvSecrets, Loaded, Model, Options, Override};
 use capsule_session::{Agent, CapsuleInfo, Places, Prompting, Toolkit};
 use capsule_tools::{Bindings, SandboxComponents, ToolSource, Toolbox};
 
@@ -67,11 +67,11 @@ impl Choice {
     }
 
     pub(crate) fn load(&self) -> Result<Loaded, Failure> {
-        self.load_for(None)
+        self.load_for(None, Model::Whole)
     }
 
-    /// Reads the manifest for a member of the family that it asks for.
-    pub(crate) fn load_for(&self, member: Option<&str>) -> Result<Loaded, Failure> {
+    /// Reads the manifest for a member of the family that it asks for, with no more of `inference` than is needed.
+    pub(crate) fn load_for(&self, member: Option<&str>, held_to: Model) -> Result<Loaded, Failure> {
         let transports = catalog::schemas()?;
         if let Some(name) = &self.transport {
             catalog::check_name(&transports, name)?;
@@ -81,6 +81,7 @@ impl Choice {
         options.member = member;
         options.model = self.model.as_deref();
         options.overrides = &self.overrides;
+        options.held_to = held_to;
         Ok(capsule_manifest::load(&self.path, &options)?)
     }
 }
@@ -143,14 +144,19 @@ pub struct Assembled {
     toolbox: Arc<Toolbox>,
 }
 
-/// Reads the manifest and loads the tools. Blocks.
+/// Reads the manifest and loads the tools; what it says of the model is not read. Blocks.
 pub(crate) fn equip(choice: &Choice) -> Result<Equipped, Failure> {
-    equip_in(choice, &Surroundings::process(), |_| true)
+    equip_part(choice, |_| true)
 }
 
-/// The same for a part of the tools: those of the manifest whose name is `wanted`, and the script where `None` is.
+/// The same with what it says of the model, which may be incomplete.
+pub(crate) fn equip_to_look(choice: &Choice) -> Result<Equipped, Failure> {
+    equip_in(choice.load_for(None, Model::Keys)?, &Surroundings::process(), |_| true)
+}
+
+/// As [`equip`], for a part of the tools: those of the manifest whose name is `wanted`, and the script where `None` is.
 pub(crate) fn equip_part(choice: &Choice, wanted: impl Fn(Option<&str>) -> bool) -> Result<Equipped, Failure> {
-    equip_in(choice, &Surroundings::process(), wanted)
+    equip_in(choice.load_for(None, Model::Unread)?, &Surroundings::process(), wanted)
 }
 
 /// The variables of the capsule in this directory. One for the whole capsule: what is protected here is redacted everywhere.
@@ -159,18 +165,21 @@ pub(crate) fn secrets_of(base: &Path) -> Arc<dyn Secrets> {
 }
 
 fn equip_in(
-    choice: &Choice,
+    loaded: Loaded,
     surroundings: &Surroundings,
     wanted: impl Fn(Option<&str>) -> bool,
 ) -> Result<Equipped, Failure> {
-    let loaded = choice.load()?;
     let places = Places::of(&loaded.manifest.name, &*surroundings.env);
     let clock = surroundings.clock.clone();
     let manifest = &loaded.manifest;
-    let tools = manifest.tools.iter().filter(|entry| wanted(Some(&entry.name)));
-    let tools = tools.map(|entry| grants::source(&loaded, entry));
+    let tools = manifest.tools.iter().enumerate();
+    let tools = tools
+        .filter(|(_, entry)| wanted(Some(&entry.name)))
+        .map(|(index, entry)| {
+            grants::source(&loaded, entry).map_err(|error| loaded.about(&format!("/tools/{index}/component"), error))
+        });
     let script = manifest.script.iter().filter(|_| wanted(None));
-    let script = script.map(|script| grants::script(&loaded, script));
+    let script = script.map(|script| grants::script(&loaded, script).map_err(|error| loaded.about("/script", error)));
     let (mut sources, mut wrong): (Vec<ToolSource>, Vec<Error>) = Default::default();
     for source in tools.chain(script) {
         match source {
@@ -189,7 +198,10 @@ fn equip_in(
     let toolbox = match Toolbox::load(&sources, &grants::grants(&loaded), &options) {
         Ok(toolbox) if wrong.is_empty() => toolbox,
         Ok(_) => return Err(Failure::Tools(wrong)),
-        Err(more) => return Err(Failure::Tools(wrong.into_iter().chain(more).collect())),
+        Err(more) => {
+            let more = more.into_iter().map(|error| grants::located(&loaded, error));
+            return Err(Failure::Tools(wrong.into_iter().chain(more).collect()));
+        }
     };
     Ok(Equipped {
         loaded,
@@ -251,7 +263,7 @@ fn assemble_for(
         toolbox,
         places,
         ..
-    } = equip_in(choice, &surroundings, |_| true)?;
+    } = equip_in(choice.load()?, &surroundings, |_| true)?;
     let mut services = services(&surroundings, secrets, Some(places.component_cache()));
     services.recorder = recorder;
     let peer = match toolbox.script() {
@@ -294,7 +306,7 @@ fn settle(choice: &Choice, loaded: &mut Loaded, services: &Services) -> Result<O
     let Some(chosen) = select::member(loaded, services)? else {
         return Ok(None);
     };
-    *loaded = choice.load_for(Some(chosen.member.name))?;
+    *loaded = choice.load_for(Some(chosen.member.name), Model::Whole)?;
     Ok(Some(format!("{}: {}", loaded.asked, chosen.how)))
 }
 

@@ -69,20 +69,23 @@ fn build(
 ) -> Result<Box<dyn Transport>, Error> {
     let settings = match loaded {
         Some(loaded) => loaded.settings_for(descriptor.name, schemas)?.settings,
-        None => {
-            let schema = (descriptor.settings_schema)(None);
-            needs_nothing(descriptor, &schema)?;
-            Settings::new(Map::new(), &schema, ".")
-        }
+        None => Settings::new(Map::new(), &(descriptor.settings_schema)(None), "."),
     };
+    has_all(descriptor, settings.raw(), loaded)?;
     (descriptor.build)(settings, services.clone())
 }
 
-/// Whether a transport runs without any setting.
-fn needs_nothing(descriptor: &TransportDescriptor, schema: &Value) -> Result<(), Error> {
+/// Whether these settings have every key that the transport needs.
+fn has_all(
+    descriptor: &TransportDescriptor,
+    settings: &Map<String, Value>,
+    loaded: Option<&Loaded>,
+) -> Result<(), Error> {
+    let schema = (descriptor.settings_schema)(loaded.map(|_| Value::Object(settings.clone())).as_ref());
     let required = schema["required"].as_array().into_iter().flatten();
     let keys: Vec<_> = required
         .filter_map(Value::as_str)
+        .filter(|key| !settings.contains_key(*key))
         .map(|key| format!("`{key}`"))
         .collect();
     if keys.is_empty() {
@@ -90,7 +93,10 @@ fn needs_nothing(descriptor: &TransportDescriptor, schema: &Value) -> Result<(),
     }
     let message = format!("the transport {} needs {}", descriptor.name, keys.join(", "));
     let example = descriptor.example.trim_end().replace('\n', "; ");
-    let hint = format!("Name a capsule: `capsule doctor DIR`. Its `inference` has, for example: {example}");
+    let hint = match loaded {
+        Some(_) => format!("Give it in `inference`, for example: {example}"),
+        None => format!("Name a capsule: `capsule doctor DIR`. Its `inference` has, for example: {example}"),
+    };
     Err(Error::new(&codes::NEEDS_SETTINGS, message).hint(hint))
 }
 

@@ -6,7 +6,7 @@ use capsule_api::Error;
 use capsule_manifest::{Loaded, ToolEntry, ToolFile, ToolGrants};
 use capsule_tools::{
     ClockGrant, CommandInput, Grants, Limits, Mode, NarrowedLimits, Narrowing, Preopen, RandomGrant, SecretGrant,
-    ToolSource,
+    ToolSource, codes,
 };
 
 use crate::sources;
@@ -42,6 +42,67 @@ pub(crate) fn source(loaded: &Loaded, entry: &ToolEntry) -> Result<ToolSource, E
 pub(crate) fn script(loaded: &Loaded, script: &Path) -> Result<ToolSource, Error> {
     let component = sources::resolve(loaded.path(script), "the script")?;
     Ok(ToolSource::script(component))
+}
+
+/// An error of the tools or of their grants, with the place in the manifest of what it speaks of where that is known.
+pub(crate) fn located(loaded: &Loaded, error: Error) -> Error {
+    match pointer(loaded, &error) {
+        Some(pointer) => loaded.about(&pointer, error),
+        None => error,
+    }
+}
+
+/// Which value of the manifest an error of the tools speaks of, as a JSON Pointer.
+fn pointer(loaded: &Loaded, error: &Error) -> Option<String> {
+    let fact = |name| {
+        let mut facts = error.context.iter();
+        facts.find(|(known, _)| *known == name).map(|(_, value)| value.as_str())
+    };
+    let granted = &loaded.manifest.capabilities;
+    let at = |list: &[String], wanted: &str| list.iter().position(|one| one == wanted);
+    match error.code {
+        code if code == codes::GRANT_DIRECTORY.id => {
+            let path = Path::new(fact("path")?);
+            let is_it = |grant: &capsule_manifest::DirectoryGrant| {
+                let declared = loaded.path(&grant.path);
+                declared == path || declared.canonicalize().is_ok_and(|found| found == path)
+            };
+            let index = granted.filesystem.iter().position(is_it)?;
+            Some(format!("/capabilities/filesystem/{index}/path"))
+        }
+        code if code == codes::GRANT_NETWORK.id => {
+            let index = at(&granted.network.allow, fact("host")?)?;
+            Some(format!("/capabilities/network/allow/{index}"))
+        }
+        code if code == codes::GRANT_ENV.id => {
+            let index = at(&granted.env.allow, fact("variable")?)?;
+            Some(format!("/capabilities/env/allow/{index}"))
+        }
+        code if code == codes::GRANT_SECRET.id => Some(format!("/capabilities/secrets/{}", escaped(fact("secret")?))),
+        code if code == codes::LIMITS.id => Some(format!("/capabilities/limits/{}", fact("limit")?)),
+        code => of_tool(loaded, code, fact("tool")?, error),
+    }
+}
+
+/// The same for what an error says of one tool, or of the script.
+fn of_tool(loaded: &Loaded, code: &str, name: &str, error: &Error) -> Option<String> {
+    let tools = &loaded.manifest.tools;
+    let script = loaded.manifest.script.is_some() && error.message.starts_with("the script");
+    let Some(index) = tools.iter().position(|tool| tool.name == name).filter(|_| !script) else {
+        return script.then(|| "/script".to_owned());
+    };
+    let key = match (code, &tools[index].file) {
+        (code, _) if code == codes::NAME.id || code == codes::DUPLICATE.id => "name",
+        (code, _) if code == codes::GRANT_WIDER.id => "capabilities",
+        (_, ToolFile::Skill(_)) => "skill",
+        (_, ToolFile::Component { .. }) => "component",
+    };
+    Some(format!("/tools/{index}/{key}"))
+}
+
+/// A key as a part of a JSON Pointer.
+fn escaped(key: &str) -> String {
+    key.replace('~', "~0").replace('/', "~1")
 }
 
 /// What the capsule is granted.

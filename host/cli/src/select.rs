@@ -62,11 +62,8 @@ fn text(settings: &Settings, key: &str, secrets: &dyn Secrets) -> Result<Option<
     let Some(written) = settings.raw().get(key).and_then(serde_json::Value::as_str) else {
         return Ok(None);
     };
-    let named = |error: Error| {
-        let message = format!("`inference.{key}`: {}", error.message);
-        error.reworded(message)
-    };
-    secrets.expand(written).map(Some).map_err(named)
+    let expanded = secrets.expand(written).map(Some);
+    expanded.map_err(|error| settings.about(key, error))
 }
 
 fn by_dialect(schemas: &Transports, dialect: &str) -> Result<Chosen, Error> {

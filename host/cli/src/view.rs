@@ -39,6 +39,20 @@ pub(crate) fn plain(text: &str) -> String {
     text.chars().filter(|c| !obeyed(c) && !invisible(c)).collect()
 }
 
+/// A size as people read it: `128 KiB`, to three digits or so.
+pub(crate) fn size(bytes: u64) -> String {
+    let (unit, name) = match bytes {
+        0..1024 => return format!("{bytes} B"),
+        1024..1_048_576 => (1024.0, "KiB"),
+        _ => (1_048_576.0, "MiB"),
+    };
+    let value = bytes as f64 / unit;
+    match value < 10.0 {
+        true => format!("{value:.1} {name}"),
+        false => format!("{value:.0} {name}"),
+    }
+}
+
 /// What was survived before a run or a call began, on standard error.
 pub(crate) fn warnings<'a>(warnings: impl Iterator<Item = (&'static str, &'a str)>) {
     let mut err = anstream::stderr().lock();
@@ -239,6 +253,12 @@ fn terminals() -> (bool, bool) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sizes_are_read_at_a_glance() {
+        let shown = [0, 1023, 1024, 131_233, 1_048_575, 5_400_000].map(size);
+        assert_eq!(shown, ["0 B", "1023 B", "1.0 KiB", "128 KiB", "1024 KiB", "5.1 MiB"]);
+    }
 
     #[test]
     fn control_sequences_of_a_model_do_not_reach_the_terminal() {

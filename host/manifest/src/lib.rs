@@ -35,7 +35,7 @@ pub use capabilities::{
     AllowList, CallLimits, DirectoryGrant, Grants, Mode, RandomGrant, SecretGrant, SecretSource, ToolGrants, ToolLimits,
 };
 pub use family::{DIALECT, Transports};
-pub use load::{FILE_NAME, Options, load, parse};
+pub use load::{FILE_NAME, Model, Options, load, parse};
 pub use loaded::{Chosen, Loaded};
 pub use manifest::{Block, Capture, CommandInput, Context, Inference, Manifest, ToolEntry, ToolFile, Trace};
 pub use overrides::Override;

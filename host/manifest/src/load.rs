@@ -3,6 +3,7 @@
 use std::{
     collections::BTreeSet,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use capsule_api::nearest;
@@ -25,6 +26,18 @@ use crate::{
 /// The manifest's name inside a capsule's directory.
 pub const FILE_NAME: &str = "capsule.yaml";
 
+/// How much of `inference` a manifest is held to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Model {
+    /// The transport to run on has all that it needs.
+    #[default]
+    Whole,
+    /// The keys that are there are right; some may be missing.
+    Keys,
+    /// It is not read at all: nothing asks a model.
+    Unread,
+}
+
 /// What a manifest is read with.
 #[derive(Clone, Copy)]
 pub struct Options<'a> {
@@ -40,6 +53,8 @@ pub struct Options<'a> {
     pub model: Option<&'a str>,
     /// Values in place of the file's (`--set`), in order.
     pub overrides: &'a [Override],
+    /// How much of `inference` has to be right.
+    pub held_to: Model,
 }
 
 impl<'a> Options<'a> {
@@ -52,6 +67,7 @@ impl<'a> Options<'a> {
             member: None,
             model: None,
             overrides: &[],
+            held_to: Model::default(),
         }
     }
 }
@@ -107,11 +123,12 @@ pub fn parse(file: &Path, text: &str, options: &Options<'_>) -> Result<Loaded, R
         options,
     };
     problems.extend(draft.apply_overrides());
+    draft.forget_unread();
     let own_schemas = draft.own_schemas();
     let (violations, hidden) = draft.validate(&own_schemas);
     problems.extend(violations);
     // A script runs without a model, so no transport needs to be whole.
-    if draft.root["script"].is_null() {
+    if options.held_to == Model::Whole && draft.root["script"].is_null() {
         problems.extend(draft.validate_selected(&own_schemas));
     }
     let mut more = checks::problems(&draft.root, &draft.places);
@@ -163,6 +180,13 @@ impl Draft<'_> {
             problems.push(Problem::new(&codes::INVALID, flag, "expected the name of a model"));
         }
         problems
+    }
+
+    /// Takes out what is not to be read.
+    fn forget_unread(&mut self) {
+        if let (Model::Unread, Some(root)) = (self.options.held_to, self.root.as_object_mut()) {
+            root.shift_remove("inference");
+        }
     }
 
     /// The transport whose settings stand beside the common keys.
@@ -386,6 +410,10 @@ impl Draft<'_> {
 
     fn finish(self, file: &Path) -> Result<Loaded, Report> {
         let warnings = checks::warnings(&self.root, &self.places);
+        let mut places = self.places;
+        if self.options.model.is_some() {
+            places.set_by_flag("/inference/model", "--model");
+        }
         let mut root = self.root;
         whole_numbers(&mut root);
         // The schema let it pass, so a failure is a fault of the schema; it is told like any other problem.
@@ -411,6 +439,7 @@ impl Draft<'_> {
             file: file.to_owned(),
             manifest,
             warnings,
+            places: Arc::new(places.without_text()),
         })
     }
 }

@@ -1,6 +1,10 @@
 //! A valid manifest and what one transport gets of it.
 
-use std::path::{Path, PathBuf};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use capsule_api::{Error, Limits, Secrets, Settings};
 
@@ -9,8 +13,10 @@ use crate::{
     family::DIALECT,
     files,
     manifest::{Block, Context, Manifest},
+    places::Places,
     report::Problem,
     schema::TransportSchemas,
+    tree::{child, parts},
 };
 
 /// A valid manifest with its place.
@@ -31,6 +37,7 @@ pub struct Loaded {
     pub asked: String,
     pub(crate) named: String,
     pub(crate) model: Option<String>,
+    pub(crate) places: Arc<Places>,
 }
 
 /// What one transport gets of a manifest.
@@ -49,9 +56,17 @@ pub struct Chosen {
 }
 
 impl Loaded {
-    /// A path of the manifest: relative ones start at the manifest's directory.
+    /// A path of the manifest: relative ones start at the manifest's directory. A `.` inside it is left out.
     pub fn path(&self, path: &Path) -> PathBuf {
-        self.base.join(path)
+        self.base.join(path).components().collect()
+    }
+
+    /// The error with a place of the manifest before its message: file, line, column and key; or the flag that gave the value. `pointer` is the
+    /// JSON Pointer of the value; for one that is not in the file, the nearest place above it counts.
+    #[must_use]
+    pub fn about(&self, pointer: &str, error: Error) -> Error {
+        let message = format!("{}: {}", self.places.tell(&self.file, pointer), error.message);
+        error.reworded(message)
     }
 
     /// The settings of the transport to run on.
@@ -88,6 +103,7 @@ impl Loaded {
             keys = keys.overridden_by(block);
         }
         keys.model = self.model.clone().or(keys.model);
+        let places = self.places_of(&keys, transport, family);
         let own = serde_json::Value::Object(keys.own);
         let schema = schemas.schema(transport, Some(&own)).ok_or_else(|| {
             let names = schemas.names().join(", ");
@@ -103,7 +119,7 @@ impl Loaded {
         let defaults = Limits::default();
         Ok(Chosen {
             transport: transport.to_owned(),
-            settings: Settings::new(own, &schema, self.base.clone()),
+            settings: Settings::new(own, &schema, self.base.clone()).with_places(places),
             limits: Limits {
                 requests: keys.max_turns.unwrap_or(defaults.requests),
                 output_tokens: keys.max_tokens.unwrap_or(defaults.output_tokens),
@@ -115,6 +131,34 @@ impl Loaded {
             system_prompt_file: keys.system_prompt_file,
         })
     }
+
+    /// Where each of a transport's settings stands: in its own block, in its family's, or beside the common keys.
+    fn places_of(&self, keys: &Block, transport: &str, family: Option<&String>) -> capsule_api::SettingPlaces {
+        let owners = [Some(transport), family.map(String::as_str)];
+        let blocks: Vec<_> = owners
+            .into_iter()
+            .flatten()
+            .filter_map(|owner| Some((owner, self.manifest.inference.transports.get(owner)?)))
+            .collect();
+        let mut above: BTreeMap<String, String> = BTreeMap::new();
+        for key in keys
+            .own
+            .keys()
+            .map(String::as_str)
+            .chain(["model", "system_prompt", "system_prompt_file"])
+        {
+            let by_flag = key == "model" && self.model.is_some();
+            if let Some((owner, _)) = blocks.iter().find(|(_, block)| !by_flag && block.has(key)) {
+                above.insert(key.to_owned(), child("/inference/transports", owner));
+            }
+        }
+        let (places, file) = (self.places.clone(), self.file.clone());
+        Arc::new(move |pointer: &str| {
+            let block = parts(pointer).next().and_then(|key| above.get(&key));
+            let block = block.map_or("/inference", String::as_str);
+            places.tell(&file, &format!("{block}{pointer}"))
+        })
+    }
 }
 
 impl Chosen {
@@ -123,7 +167,11 @@ impl Chosen {
     /// # Errors
     /// A variable in it is not set or malformed.
     pub fn model(&self, secrets: &dyn Secrets) -> Result<Option<String>, Error> {
-        let expand = |model: &String| secrets.expand(model).map_err(|error| named("inference.model", &error));
+        let expand = |model: &String| {
+            secrets
+                .expand(model)
+                .map_err(|error| self.settings.about("model", error))
+        };
         self.model.as_ref().map(expand).transpose()
     }
 
@@ -133,23 +181,20 @@ impl Chosen {
     /// A variable is not set or malformed; the file cannot be read.
     pub fn system_prompt(&self, secrets: &dyn Secrets) -> Result<String, Error> {
         if let Some(file) = &self.system_prompt_file {
-            let key = "inference.system_prompt_file";
+            let key = "system_prompt_file";
             let written = secrets
                 .expand(&file.to_string_lossy())
-                .map_err(|error| named(key, &error))?;
+                .map_err(|error| self.settings.about(key, error))?;
             let path = self.settings.path(key, Path::new(&written))?;
             return files::read(&path).map_err(|why| {
-                Error::new(&codes::PROMPT_UNREADABLE, format!("{key}: {}: {why}", path.display()))
-                    .with("file", path.display().to_string())
+                let error = Error::new(&codes::PROMPT_UNREADABLE, format!("{}: {why}", path.display()));
+                let error = error.with("file", path.display().to_string());
+                self.settings.about(key, error)
             });
         }
         let text = self.system_prompt.as_deref().unwrap_or_default();
         secrets
             .expand(text)
-            .map_err(|error| named("inference.system_prompt", &error))
+            .map_err(|error| self.settings.about("system_prompt", error))
     }
-}
-
-fn named(key: &str, error: &Error) -> Error {
-    error.clone().reworded(format!("{key}: {}", error.message))
 }

@@ -211,6 +211,16 @@ impl fmt::Debug for Block {
 }
 
 impl Block {
+    /// Whether it has this setting: one of the common texts, or one of the transport's own.
+    pub(crate) fn has(&self, key: &str) -> bool {
+        match key {
+            "model" => self.model.is_some(),
+            "system_prompt" => self.system_prompt.is_some(),
+            "system_prompt_file" => self.system_prompt_file.is_some(),
+            own => self.own.contains_key(own),
+        }
+    }
+
     /// These keys with those of `over` in place of their own. The two forms of the system prompt replace each other.
     #[must_use]
     pub(crate) fn overridden_by(mut self, over: &Self) -> Self {

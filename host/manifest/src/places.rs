@@ -1,6 +1,6 @@
 //! Where a value came from: a place in the file, or a flag that overrode it.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, path::Path};
 
 use crate::{
     report::{Origin, Problem},
@@ -32,6 +32,23 @@ impl Places {
     /// From now on everything at and below `pointer` comes from the flag.
     pub(crate) fn set_by_flag(&mut self, pointer: &str, flag: &str) {
         self.flags.push((pointer.to_owned(), flag.to_owned()));
+    }
+
+    /// The places alone, without the text of the file.
+    pub(crate) fn without_text(mut self) -> Self {
+        self.lines = Vec::new();
+        self
+    }
+
+    /// Where the value stands, and its key: `box/capsule.yaml:7:12: inference.api_key`; for one of a flag, the flag.
+    pub(crate) fn tell(&self, file: &Path, pointer: &str) -> String {
+        let key = dotted(pointer);
+        match self.value(pointer) {
+            Origin::Line(at) => format!("{}:{}:{}: {key}", file.display(), at.line, at.column),
+            Origin::Flag(flag) if flag.ends_with(&format!(" {key}")) => flag,
+            Origin::Flag(flag) => format!("{flag}: {key}"),
+            Origin::File => format!("{}: {key}", file.display()),
+        }
     }
 
     fn flag(&self, pointer: &str) -> Option<Origin> {

@@ -98,7 +98,8 @@ pub const GRANT_NETWORK: Code = Code {
     id: "tool-grant-network",
     kind: ErrorKind::Settings,
     meaning: "An entry of `capabilities.network.allow` is not one that can be granted.",
-    remedy: "Write `https://host`, `http://host:port`, `host` or `*.host`, without a path.",
+    remedy: "Write `https://host`, `http://host:port`, `host` or `*.host`, without a path; an address that is never connected to cannot be \
+             granted in any form.",
 };
 /// A secret cannot be granted.
 pub const GRANT_SECRET: Code = Code {

@@ -78,10 +78,16 @@ impl ToolReport {
             (env, !grants.env_names.is_empty(), "environment variables", ENV),
         ] {
             match (uses, granted) {
-                (true, false) => notes.push(format!("it imports {import}, and no grant gives it {what}")),
-                (false, true) => notes.push(format!(
-                    "it is granted {what} and cannot use them: it does not import {import}"
-                )),
+                // Standard libraries import the environment by themselves, whatever the tool does.
+                (true, false) if import != ENV => {
+                    notes.push(format!("it imports {import}, and no grant gives it {what}"));
+                }
+                (false, true) => {
+                    let them = if import == HTTP { "it" } else { "them" };
+                    notes.push(format!(
+                        "it is granted {what} and cannot use {them}: it does not import {import}"
+                    ));
+                }
                 _ => {}
             }
         }

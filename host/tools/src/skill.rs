@@ -38,7 +38,8 @@ impl Tool for Skill {
 pub(crate) fn read(source: &ToolSource) -> Result<Arc<str>, Error> {
     let failed = |what: String| source.error(&codes::FILE, what);
     // Asked first: opening a FIFO would wait for its writer.
-    let found = fs::metadata(&source.component).map_err(|cause| failed(format!("the text cannot be read: {cause}")))?;
+    let unreadable = |cause: std::io::Error| source.unreadable("the text", &cause);
+    let found = fs::metadata(&source.component).map_err(unreadable)?;
     if !found.is_file() {
         return Err(failed("the text is not a file".into()));
     }
@@ -46,8 +47,7 @@ pub(crate) fn read(source: &ToolSource) -> Result<Arc<str>, Error> {
         let (has, most) = (ByteSize(found.len()), ByteSize(LARGEST));
         return Err(failed(format!("the text has {has}; at most {most} are read")));
     }
-    let text =
-        fs::read_to_string(&source.component).map_err(|cause| failed(format!("the text cannot be read: {cause}")))?;
+    let text = fs::read_to_string(&source.component).map_err(unreadable)?;
     Ok(text.into())
 }
 

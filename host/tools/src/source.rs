@@ -1,14 +1,31 @@
 //! What the capsule says about a tool.
 
-use std::{collections::BTreeMap, path::PathBuf};
+use std::{
+    collections::BTreeMap,
+    io,
+    path::{Path, PathBuf},
+};
 
 use capsule_api::{Annotations, Code, Error};
 use serde_json::Value;
 
-use crate::grants::Narrowing;
+use crate::{codes, grants::Narrowing};
 
 /// The longest name, in characters.
 const LONGEST_NAME: usize = 100;
+
+/// What to do where a copy has lost what its links lead to.
+pub(crate) const COPY_WHOLE: &str =
+    "Copy a capsule with what its links lead to: `cp -rL FROM TO`; or begin with one of your own: `capsule new NAME`.";
+
+/// What is at the path if it is a link to nothing, in words.
+pub(crate) fn dangling(path: &Path, cause: &io::Error) -> Option<String> {
+    if cause.kind() != io::ErrorKind::NotFound {
+        return None;
+    }
+    let target = std::fs::read_link(path).ok()?;
+    Some(format!("a symbolic link to {}, which is not there", target.display()))
+}
 
 /// What the file of a tool is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -105,9 +122,23 @@ impl ToolSource {
             FileKind::Driver => format!("the driver's component ({file})"),
             _ => format!("tool `{}` ({file})", self.name),
         };
-        Error::new(code, format!("{who}: {what}"))
+        let error = Error::new(code, format!("{who}: {what}"))
             .with("tool", self.name.clone())
-            .with("file", file.to_string())
+            .with("file", file.to_string());
+        match self.kind {
+            FileKind::Script if code.id == codes::EXPORT.id => error.hint(
+                "Build the script for the world `script` of `wit`, which exports `murmur:capsule/run@0.1.0`; a component without it is a tool.",
+            ),
+            _ => error,
+        }
+    }
+
+    /// The error of a file that cannot be read; `what` it is goes before the cause.
+    pub(crate) fn unreadable(&self, what: &str, cause: &io::Error) -> Error {
+        match dangling(&self.component, cause) {
+            Some(link) => self.error(&codes::FILE, format!("{what} is {link}")).hint(COPY_WHOLE),
+            None => self.error(&codes::FILE, format!("{what} cannot be read: {cause}")),
+        }
     }
 
     pub(crate) fn has_usable_name(&self) -> bool {

@@ -9,8 +9,8 @@ use std::{
 };
 
 use anstyle::Style;
-use capsule_api::{ByteSize, Cancel, Error, nearest};
-use capsule_manifest::{Loaded, ToolFile};
+use capsule_api::{Cancel, Error, nearest};
+use capsule_manifest::{Loaded, Model, ToolFile};
 use serde_json::json;
 
 use self::cargo::Cargo;
@@ -22,7 +22,7 @@ use crate::{
     failure::{self, codes},
     signals::{Signal, Signals},
     sources,
-    view::plain,
+    view::{self, plain},
 };
 
 /// A part of the capsule that has sources.
@@ -35,7 +35,8 @@ struct Part {
 
 pub(crate) fn build(args: &Build) -> Result<ExitCode, Failure> {
     let choice = Choice::of(&args.path);
-    let loaded = choice.load()?;
+    // What it says of the model is not read.
+    let loaded = choice.load_for(None, Model::Unread)?;
     let parts = parts(&loaded, &args.tool)?;
     if parts.is_empty() {
         let told = match args.json {
@@ -166,7 +167,7 @@ fn show_text(equipped: &assemble::Equipped, parts: &[Part]) -> io::Result<()> {
     let (bold, dim) = (Style::new().bold(), Style::new().dimmed());
     for part in parts {
         let component = sources::component_of(&part.dir);
-        let size = ByteSize(component.metadata()?.len());
+        let size = view::size(component.metadata()?.len());
         for tool in reports(equipped, part) {
             let (name, profile) = (plain(&tool.name), tool.profile.as_str());
             writeln!(out, "{bold}{name}{bold:#} {dim}[{profile}]{dim:#}")?;

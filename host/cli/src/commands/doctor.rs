@@ -7,8 +7,8 @@ use std::{
 };
 
 use anstyle::Style;
-use capsule_api::{Error, Services};
-use capsule_manifest::Loaded;
+use capsule_api::{Error, ErrorKind, Services};
+use capsule_manifest::{Loaded, Model};
 use capsule_tools::{Profile, ToolReport};
 use serde_json::{Value, json};
 
@@ -30,7 +30,7 @@ pub(crate) fn doctor(args: &Doctor) -> Result<ExitCode, Failure> {
     // Outside a capsule it says what this program could run.
     let mut equipped = match outside {
         true => None,
-        false => Some(assemble::equip(&choice)?),
+        false => Some(assemble::equip_to_look(&choice)?),
     };
     let secrets = match &equipped {
         Some(equipped) => Arc::clone(&equipped.secrets),
@@ -66,10 +66,7 @@ pub(crate) fn doctor(args: &Doctor) -> Result<ExitCode, Failure> {
         assemble::put_away(equipped.toolbox);
     }
     written.map_err(|error| failure::output(&error))?;
-    Ok(match report.could_run() {
-        true => ExitCode::SUCCESS,
-        false => ExitCode::from(exit::NO_TRANSPORT),
-    })
+    Ok(report.exit_code())
 }
 
 fn warnings(equipped: &Equipped) -> Vec<(&'static str, String)> {
@@ -82,7 +79,7 @@ fn choose(choice: &Choice, loaded: &mut Loaded, services: &Services) -> Result<O
     match select::member(loaded, services) {
         Ok(None) => Ok(None),
         Ok(Some(chosen)) => {
-            *loaded = choice.load_for(Some(chosen.member.name))?;
+            *loaded = choice.load_for(Some(chosen.member.name), Model::Keys)?;
             Ok(Some(Ok(chosen)))
         }
         Err(Failure::Error(error)) => Ok(Some(Err(error))),
@@ -114,6 +111,27 @@ impl Report {
                 tried.any(|tried| Some(tried.descriptor.name) == selected && usable(tried))
             }
         }
+    }
+
+    /// What a run would end with before it begins: settings that are wrong or missing are the manifest's, all else the machine's.
+    fn exit_code(&self) -> ExitCode {
+        if self.could_run() {
+            return ExitCode::SUCCESS;
+        }
+        let of_selected = || {
+            let selected = self.selected()?;
+            let tried = self.transports.iter().find(|tried| tried.descriptor.name == selected)?;
+            tried.error()
+        };
+        let error = match (&self.asked, &self.chosen) {
+            (_, Some(Err(error))) => Some(error),
+            (Some(_), _) => of_selected(),
+            (None, _) => None,
+        };
+        ExitCode::from(match error.map(|error| error.kind) {
+            Some(ErrorKind::Settings) => exit::USAGE,
+            _ => exit::NO_TRANSPORT,
+        })
     }
 
     /// The transport that the capsule would run on; `None` where it asks for a family and none of it can be chosen.

@@ -127,7 +127,9 @@ impl Listed {
 pub(super) fn stand(tried: &Tried, indent: usize, out: &mut dyn Write) -> io::Result<()> {
     let dim = Style::new().dimmed();
     writeln!(out, "{:indent$}{}", "", plain(&tried.state()))?;
-    for (name, value) in tried.facts() {
+    // What keeps it from running is said above.
+    let said = |value: &str| tried.error().is_some_and(|error| value.contains(&error.message));
+    for (name, value) in tried.facts().iter().filter(|(_, value)| !said(value)) {
         writeln!(out, "{:indent$}{}: {}", "", plain(name), plain(value))?;
     }
     match tried.hint() {

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use capsule_manifest::{Override, TransportSchemas as _};
+use capsule_manifest::{Model, Override, TransportSchemas as _};
 
 use super::file;
 use crate::{Choice, Failure, catalog, links};
@@ -29,7 +29,8 @@ enum Asks {
 }
 
 fn who_asks(choice: &Choice) -> Result<Asks, Failure> {
-    let loaded = choice.load()?;
+    // A driver may be missing: the tape takes its place.
+    let loaded = choice.load_for(None, Model::Keys)?;
     if loaded.manifest.script.is_some() {
         return Ok(Asks::Script);
     }

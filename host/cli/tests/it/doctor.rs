@@ -55,7 +55,7 @@ fn doctor_as_json_holds_what_is_declared_against_what_is_imported() {
     // Narrowed to nothing by its own block.
     assert_eq!(tool("read-file")["may"], Value::Array(Vec::new()));
     assert_eq!(tool("hello")["profile"], "wasi");
-    let network = "it is granted the network and cannot use them: it does not import wasi:http/outgoing-handler";
+    let network = "it is granted the network and cannot use it: it does not import wasi:http/outgoing-handler";
     assert!(
         tool("hello")["notes"].as_array().unwrap().contains(&network.into()),
         "{report:#}"

@@ -8,6 +8,7 @@ mod component;
 mod docs;
 mod doctor;
 mod examples;
+mod first_steps;
 mod guests;
 mod http;
 mod kinds;

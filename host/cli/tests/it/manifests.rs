@@ -22,7 +22,7 @@ fn with_tool(component: &[u8]) -> Sandbox {
 fn refused(sandbox: &Sandbox) -> Ran {
     let ran = sandbox.run(&["run", "t", "-t", "x"]).code(2);
     assert_eq!(ran.out, "");
-    assert_eq!(sandbox.run(&["tool", "list", "--capsule", "t"]).code(2).err, ran.err);
+    assert_eq!(sandbox.run(&["doctor", "t"]).code(2).err, ran.err);
     assert_eq!(sandbox.leftovers(), [] as [std::path::PathBuf; 0]);
     ran
 }

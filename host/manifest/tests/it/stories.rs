@@ -1,9 +1,15 @@
 //! Manifests that are right, and what a transport gets of them.
 
-use std::{fs, path::PathBuf, time::Duration};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use capsule_api::{Annotations, ByteSize, ContextWindow, HumanDuration, Limits};
-use capsule_manifest::{CallLimits, Capture, CommandInput, EnvSecrets, Loaded, Mode, Options, ToolFile};
+use capsule_manifest::{
+    CallLimits, Capture, CommandInput, EnvSecrets, Loaded, Mode, Model, Options, Override, ToolFile,
+};
 use serde_json::json;
 
 use crate::{HEAD, Made, capsule, complaints_with, options, read, read_with};
@@ -355,8 +361,69 @@ fn a_prompt_file_that_cannot_be_read_is_named() {
     assert_eq!(
         error.message,
         format!(
-            "inference.system_prompt_file: {}: the file does not exist",
+            "{}:3:45: inference.system_prompt_file: {}: the file does not exist",
+            dir.path().join("capsule.yaml").display(),
             file.display()
         )
     );
+}
+
+#[test]
+fn an_error_about_a_variable_has_the_place_and_the_whole_key_of_the_value() {
+    let text = format!(
+        "{HEAD}inference:\n  model: ${{M}}\n  system_prompt: ${{\n  address: ${{NOBODY}}\n  transports:\n    post:\n      stamp: ${{NOBODY}}\n"
+    );
+    let secrets = EnvSecrets::with_environment(Path::new("/nonexistent"), |_| None);
+    let told = |options: &Options<'_>| {
+        let chosen = read_with(&text, options).unwrap().settings(&Made).unwrap();
+        let own = |key: &str| {
+            chosen
+                .settings
+                .about(key, chosen.model(&secrets).unwrap_err())
+                .message
+                .clone()
+        };
+        [
+            chosen.model(&secrets).unwrap_err().message.clone(),
+            chosen.system_prompt(&secrets).unwrap_err().message.clone(),
+            own("address"),
+            own("stamp"),
+        ]
+        .map(|message| message.split(": ").take(2).collect::<Vec<_>>().join(": "))
+    };
+    assert_eq!(
+        told(&options()),
+        [
+            "capsule.yaml:4:10: inference.model",
+            "capsule.yaml:5:18: inference.system_prompt",
+            "capsule.yaml:6:12: inference.address",
+            "capsule.yaml:9:14: inference.transports.post.stamp",
+        ]
+    );
+    let set = [Override::parse("inference.address=${NOBODY}").unwrap()];
+    let by_flag = told(&Options {
+        overrides: &set,
+        model: Some("${M}"),
+        ..options()
+    });
+    assert_eq!(by_flag[0], "--model: inference.model");
+    assert!(by_flag[2].starts_with("--set inference.address: "), "{by_flag:?}");
+}
+
+#[test]
+fn what_is_said_of_the_model_is_read_as_far_as_it_is_needed() {
+    let held_to = |held_to, inference: &str| {
+        let text = format!("{HEAD}inference: {inference}\n");
+        read_with(&text, &Options { held_to, ..options() }).is_ok()
+    };
+    for (inference, held) in [
+        ("{address: x}", [true, true, true]),
+        ("{}", [false, true, true]),
+        ("{adress: x}", [false, false, true]),
+        ("{transport: nowhere}", [false, false, true]),
+        ("7", [false, false, true]),
+    ] {
+        let now = [Model::Whole, Model::Keys, Model::Unread].map(|model| held_to(model, inference));
+        assert_eq!(now, held, "{inference}");
+    }
 }

@@ -10,7 +10,7 @@ use std::{
 
 use capsule_api::{ByteSize, Error, HumanDuration, Secret, Secrets};
 
-use crate::{Warning, codes};
+use crate::{Warning, codes, source};
 
 mod narrow;
 pub(crate) mod network;
@@ -217,7 +217,7 @@ impl Grants {
                 Ok(pattern) => checked.network.push(pattern),
                 Err(why) => {
                     let message = format!("the grant of the network to `{text}`: {why}");
-                    errors.push(Error::new(&codes::GRANT_NETWORK, message));
+                    errors.push(Error::new(&codes::GRANT_NETWORK, message).with("host", text.clone()));
                 }
             }
         }
@@ -243,7 +243,7 @@ impl Grants {
         for name in &self.env {
             if !is_variable(name) {
                 let message = format!("`{name}` is not the name of an environment variable");
-                errors.push(Error::new(&codes::GRANT_ENV, message));
+                errors.push(Error::new(&codes::GRANT_ENV, message).with("variable", name.clone()));
                 continue;
             }
             checked.env_names.push(name.clone());
@@ -281,7 +281,7 @@ impl Limits {
             if !(least..=most).contains(&value) {
                 let (value, least, most) = (show(value), show(least), show(most));
                 let message = format!("`limits.{name}` is {value}; it must be from {least} to {most}");
-                errors.push(Error::new(&codes::LIMITS, message));
+                errors.push(Error::new(&codes::LIMITS, message).with("limit", name));
             }
         }
         if self.deadline.is_zero() {
@@ -289,7 +289,7 @@ impl Limits {
                 "`limits.deadline` is {}; a call needs some time",
                 HumanDuration(self.deadline)
             );
-            errors.push(Error::new(&codes::LIMITS, message));
+            errors.push(Error::new(&codes::LIMITS, message).with("limit", "deadline"));
         }
         errors
     }
@@ -349,7 +349,10 @@ impl Preopen {
 
     /// The same with the directory that is really there.
     fn check_path(&self) -> Result<Self, Error> {
-        let found = |cause: std::io::Error| self.error(&format!("the directory cannot be found: {cause}"));
+        let found = |cause: std::io::Error| match source::dangling(&self.host, &cause) {
+            Some(link) => self.error(&format!("it is {link}")).hint(source::COPY_WHOLE),
+            None => self.error(&format!("the directory cannot be found: {cause}")),
+        };
         let host = fs::canonicalize(&self.host).map_err(found)?;
         if let Some(kind) = not_a_directory(&host).map_err(|cause| self.error(&cause.to_string()))? {
             return Err(self.error(&format!("it is {kind}, not a directory")));

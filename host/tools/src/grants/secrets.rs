@@ -173,7 +173,7 @@ pub(super) fn clashes(gateways: &[Gateway]) -> Vec<Error> {
                     "the secrets `{}` and `{}` both set the header `{}` of requests to {host}",
                     one.name, other.name, one.header
                 );
-                errors.push(Error::new(&codes::GRANT_SECRET, message));
+                errors.push(Error::new(&codes::GRANT_SECRET, message).with("secret", other.name.clone()));
             }
         }
     }

@@ -303,8 +303,8 @@ impl Entry<'_> {
 fn read(source: &ToolSource) -> Result<Vec<u8>, Error> {
     let failed = |what: String| source.error(&codes::FILE, what);
     // Asked first: opening a FIFO would wait for its writer.
-    let found =
-        fs::metadata(&source.component).map_err(|cause| failed(format!("the component cannot be read: {cause}")))?;
+    let unreadable = |cause: std::io::Error| source.unreadable("the component", &cause);
+    let found = fs::metadata(&source.component).map_err(unreadable)?;
     if !found.is_file() {
         return Err(failed("the component is not a file".into()));
     }
@@ -314,7 +314,7 @@ fn read(source: &ToolSource) -> Result<Vec<u8>, Error> {
             found.len()
         )));
     }
-    fs::read(&source.component).map_err(|cause| failed(format!("the component cannot be read: {cause}")))
+    fs::read(&source.component).map_err(unreadable)
 }
 
 fn not_wasm(source: &ToolSource, why: NotWasm) -> Error {
