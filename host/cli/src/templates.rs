@@ -96,17 +96,26 @@ impl Template {
         Ok(())
     }
 
-    /// The file with the template's name in place of its own, where that is there.
+    /// The file with the template's name in place of its own, where that is there, and with paths from where the capsule was made.
     fn named(self, path: &str, bytes: &[u8], name: &str) -> Vec<u8> {
         let line = match path {
             "capsule.yaml" => "name: ",
-            "README.md" if self == Self::ToolRust => "# ",
+            "README.md" => "# ",
             _ => return bytes.to_vec(),
         };
         let (ours, theirs) = (format!("{line}{}\n", self.name()), format!("{line}{name}\n"));
-        String::from_utf8_lossy(bytes).replacen(&ours, &theirs, 1).into_bytes()
+        let text = String::from_utf8_lossy(bytes).replacen(&ours, &theirs, 1);
+        match self {
+            Self::Hello => text.replace(OF_COPIES, "").replace(HELLO_DIR, name).into_bytes(),
+            Self::ToolRust => text.into_bytes(),
+        }
     }
 }
+
+/// Where the capsule of [`Template::Hello`] is in the repository.
+const HELLO_DIR: &str = "plugins/capsules/hello";
+/// What its README says to somebody with a copy, in which nothing is left to be said.
+const OF_COPIES: &str = "In a copy of this folder that `capsule new` made, name that folder in place of `plugins/capsules/hello`, here and below.\n\n";
 
 /// Where a file of a template goes.
 fn target(path: &str) -> &str {
