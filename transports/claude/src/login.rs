@@ -15,8 +15,8 @@ pub(crate) const FORMAT: Format = Format {
     directory: ".claude",
     parts: &["claudeAiOauth"],
     grant,
-    log_in: "Run `claude` once and log in; or name the directory of a login by `login_home`, or set `login: api_key` and give a key. \
-             A login that is kept in a keychain cannot be used.",
+    log_in: "Run `claude` once and log in; or name the directory of a login by `login_home`, or give a `token` that `claude setup-token` prints, \
+             or set `login: api_key` and give a key. A login that is kept in a keychain cannot be used.",
 };
 
 #[derive(Deserialize)]
@@ -56,6 +56,13 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn whoever_is_not_logged_in_learns_of_every_way_to_be() {
+        for way in ["log in", "`login_home`", "`token`", "`claude setup-token`", "`login: api_key`"] {
+            assert!(FORMAT.log_in.contains(way), "{way}");
+        }
+    }
 
     fn read(oauth: Value) -> Option<Grant> {
         grant(json!({ "claudeAiOauth": oauth }).as_object().unwrap())
