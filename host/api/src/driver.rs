@@ -285,6 +285,11 @@ pub trait Wire: Send + Sync {
     fn billing(&self) -> Billing {
         Billing::ApiKey
     }
+
+    /// What to do where nothing listens at its address, such as the command that starts a server of this machine: the hint of that error.
+    fn start_hint(&self) -> Option<&'static str> {
+        None
+    }
 }
 
 /// How a stream's bytes fall into frames.

@@ -12,7 +12,7 @@ use crate::{
     conversation::Shared,
     gate::gated,
     meter::Meter,
-    retry::Tries,
+    retry::{self, Tries},
     rules::checked,
     stopwatch::Stopwatch,
 };
@@ -93,13 +93,13 @@ impl Asker<'_> {
                 return Err(error);
             }
             let (now, chance) = (self.shared.clock.now(), (self.shared.chance)());
-            let Some((attempt, after)) = tries.next(&self.shared.policy, error.retry, now, chance) else {
+            let policy = self.shared.policy.after(&error, self.shared.driver.endpoint());
+            let Some((attempt, after)) = tries.next(&policy, error.retry, now, chance) else {
                 live.abandon();
                 return Err(error);
             };
             live.retract();
-            let cause = error.kind;
-            self.turn.io.events.emit(Event::Retrying { attempt, after, cause });
+            tell(&self.turn.io.events, attempt, after, &error);
             tokio::select! {
                 biased;
                 outcome = self.turn.interrupted() => return Ok(Answered::Interrupted(outcome)),
@@ -107,6 +107,18 @@ impl Asker<'_> {
             }
         }
     }
+}
+
+/// Tells of another try; before the first one also why, where no connection could be made: whoever waits may have to start something.
+fn tell(events: &Events, attempt: u32, after: Duration, error: &Error) {
+    if attempt == 1 && retry::io_cause(error).is_some() {
+        events.emit(Event::Warning {
+            code: error.code,
+            message: error.message.clone(),
+        });
+    }
+    let cause = error.kind;
+    events.emit(Event::Retrying { attempt, after, cause });
 }
 
 /// Failures after which the loop may ask in another way, so that what was said so far must not stand.

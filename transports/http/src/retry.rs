@@ -1,8 +1,14 @@
 //! When a failed request is made again, and how long that waits. Pure.
 
-use std::time::{Duration, Instant, SystemTime};
+use std::{
+    io,
+    time::{Duration, Instant, SystemTime},
+};
 
-use capsule_api::{Retry, http};
+use capsule_api::{Error, Retry, http};
+
+/// Retries where nothing listens on this machine: a server that is just being started may need one, and others do not come up by waiting.
+const RETRIES_OF_REFUSED: u32 = 1;
 
 /// The policy: exponential with full jitter; what the provider asks for is honoured up to the longest delay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +46,15 @@ impl Tries {
 }
 
 impl Policy {
+    /// The policy after this failure of a request to `endpoint`.
+    pub(crate) fn after(mut self, error: &Error, endpoint: Option<http::Uri>) -> Self {
+        let here = endpoint.as_ref().and_then(http::Uri::host).is_some_and(is_loopback);
+        if here && is_refused(error) {
+            self.max_retries = self.max_retries.min(RETRIES_OF_REFUSED);
+        }
+        self
+    }
+
     /// The delay before try number `attempt` (the first retry is 1), or `None` where another try makes no sense. `chance` is the jitter,
     /// from 0 to 1.
     pub(crate) fn delay(&self, retry: Retry, attempt: u32, chance: f64) -> Option<Duration> {
@@ -64,6 +79,21 @@ impl Policy {
             }
         }
     }
+}
+
+/// What the system says, where no connection could be made.
+pub(crate) fn io_cause(error: &Error) -> Option<&io::Error> {
+    error.source.as_deref()?.downcast_ref()
+}
+
+/// Whether nothing listens at the address.
+pub(crate) fn is_refused(error: &Error) -> bool {
+    io_cause(error).is_some_and(|cause| cause.kind() == io::ErrorKind::ConnectionRefused)
+}
+
+fn is_loopback(host: &str) -> bool {
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    host.eq_ignore_ascii_case("localhost") || bare.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
 }
 
 /// Whether a status stands for something that may pass.
@@ -103,6 +133,30 @@ mod tests {
         let expected = [1, 2, 4, 8, 16, 20].map(|s| Some(Duration::from_secs(s)));
         assert_eq!(ceilings[..6], expected);
         assert_eq!(ceilings[6], None);
+    }
+
+    #[test]
+    fn a_port_of_this_machine_where_nothing_listens_is_tried_twice_and_every_other_failure_as_the_policy_says() {
+        let failed =
+            |kind: io::ErrorKind| Error::new(&crate::codes::IDLE, "no connection").caused_by(io::Error::from(kind));
+        let retries =
+            |error: &Error, uri: &'static str| POLICY.after(error, Some(http::Uri::from_static(uri))).max_retries;
+        let (refused, reset) = (
+            failed(io::ErrorKind::ConnectionRefused),
+            failed(io::ErrorKind::ConnectionReset),
+        );
+        for here in ["http://127.0.0.1:11434/api", "http://localhost:1/", "http://[::1]:1/"] {
+            assert_eq!((retries(&refused, here), retries(&reset, here)), (1, 6), "{here}");
+        }
+        assert_eq!(retries(&refused, "https://x.example/"), 6);
+        let never = Policy {
+            max_retries: 0,
+            ..POLICY
+        };
+        assert_eq!(
+            never.after(&refused, Some(http::Uri::from_static("http://[::1]:1/"))),
+            never
+        );
     }
 
     #[test]

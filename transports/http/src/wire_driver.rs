@@ -69,7 +69,8 @@ impl WireDriver {
     ) -> Result<Response, Error> {
         let plain = http::HeaderValue::from_static("identity");
         request.headers_mut().insert(http::header::ACCEPT_ENCODING, plain);
-        let answer = self.patient(self.idle, self.services.http.send(request)).await??;
+        let answer = self.patient(self.idle, self.services.http.send(request)).await?;
+        let answer = answer.map_err(|error| self.hinted(error))?;
         let (head, mut body) = answer.into_parts();
         if let Some(tape) = tape {
             tape.head(head.status.as_u16());
@@ -110,6 +111,14 @@ impl WireDriver {
         tokio::task::yield_now().await;
         let _ = body.chunk().now_or_never();
         decoding.response()
+    }
+
+    /// What starts a server is the driver's to know.
+    fn hinted(&self, error: Error) -> Error {
+        match self.wire.start_hint() {
+            Some(hint) if retry::is_refused(&error) => error.hint(hint),
+            _ => error,
+        }
     }
 
     /// Waits, but no longer than the provider may be silent.

@@ -146,7 +146,7 @@ impl Connector {
 
     /// One address after the other, each with the connect time-out.
     async fn connect_to_one(&self, host: &str, addresses: &[SocketAddr]) -> Result<TcpStream, Error> {
-        let mut failures = Vec::new();
+        let (mut failures, mut cause) = (Vec::new(), None);
         for address in addresses {
             match timeout(&*self.clock, self.connect_timeout, TcpStream::connect(address)).await {
                 Ok(Ok(stream)) => {
@@ -154,12 +154,19 @@ impl Connector {
                     let _ = stream.set_nodelay(true);
                     return Ok(stream);
                 }
-                Ok(Err(error)) => failures.push(format!("{address}: {error}")),
+                Ok(Err(error)) => {
+                    failures.push(format!("{address}: {error}"));
+                    cause = Some(error);
+                }
                 Err(_) => failures.push(format!("{address}: no answer within {:?}", self.connect_timeout)),
             }
         }
         let message = format!("no connection to `{host}`: {}", failures.join("; "));
-        Err(Error::new(&codes::CONNECT, message).retry(Retry::Later))
+        let error = Error::new(&codes::CONNECT, message).retry(Retry::Later);
+        Err(match cause {
+            Some(cause) => error.caused_by(cause),
+            None => error,
+        })
     }
 
     async fn handshake(

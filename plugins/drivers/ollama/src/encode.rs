@@ -45,6 +45,10 @@ impl Wire for Ollama {
             _ => Billing::Unknown,
         }
     }
+
+    fn start_hint(&self) -> Option<&'static str> {
+        Some("Start the server with `ollama serve`, or name the address of another one in `inference.endpoint`.")
+    }
 }
 
 /// The body. Parameters of the manifest come first, so that they never override what the host decides.
