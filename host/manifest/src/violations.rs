@@ -69,7 +69,7 @@ impl Teller<'_> {
                 .take(MOST)
                 .map(|key| self.unknown(&pointer, key, spot.schema))
                 .collect(),
-            Kind::Required { property } => vec![self.missing(error, &pointer, property)],
+            Kind::Required { property } => vec![self.missing(error, &pointer, property, spot.schema)],
             Kind::Not { schema } => vec![self.excluded(&pointer, schema)],
             Kind::AnyOf { context } | Kind::OneOfNotValid { context } => {
                 self.none_fits(context, &spot, instance, &pointer)
@@ -151,15 +151,22 @@ impl Teller<'_> {
         problem
     }
 
-    fn missing(&self, error: &ValidationError<'_>, pointer: &str, property: &Value) -> Problem {
+    /// The schema of a setting may say in `x-needed-by` who needs it, where that is a part of the transport, and in `examples` how it is written.
+    fn missing(&self, error: &ValidationError<'_>, pointer: &str, property: &Value, schema: &Value) -> Problem {
         let property = property.as_str().unwrap_or_default();
-        let message = match self.needed_by {
-            Some(transport) if error.instance_path().is_empty() => {
-                format!("the key `{property}` is missing; the transport `{transport}` needs it")
-            }
-            _ => format!("the key `{property}` is missing"),
+        let transport = self.needed_by.filter(|_| error.instance_path().is_empty());
+        let Some(transport) = transport else {
+            return self.problem(pointer, format!("the key `{property}` is missing"), true);
         };
-        self.problem(pointer, message, true)
+        let setting = &schema["properties"][property];
+        let needed_by = match setting["x-needed-by"].as_str() {
+            Some(part) => part.to_owned(),
+            None => format!("the transport `{transport}`"),
+        };
+        let message = format!("the key `{property}` is missing; {needed_by} needs it");
+        let mut problem = self.problem(pointer, message, true);
+        problem.hint = how_to_give(&dotted(pointer), property, setting);
+        problem
     }
 
     fn excluded(&self, pointer: &str, schema: &Value) -> Problem {
@@ -251,6 +258,18 @@ impl Teller<'_> {
             secret: secret || at.is_null(),
         }
     }
+}
+
+/// How a setting that is missing is given, as far as its schema tells.
+fn how_to_give(above: &str, property: &str, setting: &Value) -> Option<String> {
+    if let Some(example) = setting["examples"][0].as_str() {
+        return Some(format!(
+            "For example `{property}: {example}` in the manifest, or `--set '{above}.{property}={example}'`."
+        ));
+    }
+    let names = setting["enum"].as_array()?.iter().filter_map(Value::as_str);
+    let names: Vec<_> = names.map(|name| format!("`{name}`")).collect();
+    Some(format!("It is one of {}.", names.join(", ")))
 }
 
 /// A text with `${NAME}` shows only when it is expanded whether it fits; [`capsule_api::Settings::decode`] says so then.

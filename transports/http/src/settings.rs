@@ -199,12 +199,34 @@ pub(crate) fn schema(settings: Option<&Value>) -> Value {
     schema["properties"]["driver"]["enum"] = drivers.names().collect();
     let chosen = settings.and_then(|settings| settings["driver"].as_str());
     if let Some(driver) = drivers.iter().find(|driver| Some(driver.name) == chosen) {
-        graft(&mut schema, &(driver.settings_schema)(), true);
+        let mut own = (driver.settings_schema)();
+        name_the_driver(&mut own, driver);
+        graft(&mut schema, &own, true);
     }
     for driver in drivers.iter().filter(|driver| Some(driver.name) != chosen) {
         graft(&mut schema, &(driver.settings_schema)(), false);
     }
     schema
+}
+
+/// Says of each key that the driver requires that it is the driver's, and how its example writes it: for who forgets one.
+fn name_the_driver(schema: &mut Value, driver: &DriverDescriptor) {
+    let required: Vec<String> = schema["required"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|key| key.as_str().map(str::to_owned))
+        .collect();
+    for key in required {
+        let Some(property) = schema["properties"].get_mut(&key) else {
+            continue;
+        };
+        property["x-needed-by"] = json!(format!("the driver `{}`", driver.name));
+        let mut lines = driver.example.lines();
+        if let Some(value) = lines.find_map(|line| line.strip_prefix(&key)?.strip_prefix(": ")) {
+            property["examples"] = json!([value]);
+        }
+    }
 }
 
 /// Adds a driver's keys. A key that is there already stays as it is.

@@ -183,6 +183,86 @@ fn an_endpoint_where_nobody_listens_is_named() {
 }
 
 #[test]
+fn a_server_of_this_machine_that_does_not_run_is_told_at_the_first_retry_and_given_up_at_the_second_try() {
+    let peer = Peer::start(Script::new());
+    let address = peer.provider().address().to_string();
+    peer.assert_clean();
+    let sandbox = Sandbox::new().with_hello();
+    let endpoint = format!("inference.endpoint=http://{address}");
+    let retry = "inference.retry={max_retries: 6, initial_delay: 1ms, max_delay: 1ms}";
+    let ask = [
+        "run", "hello", "--driver", "ollama", "--model", "m", "-t", "x", "--set", &endpoint, "--set", retry,
+    ];
+    let ran = sandbox
+        .run(&ask)
+        .code(1)
+        .says(&[&address, "net-connect", "ollama serve"]);
+    assert!(!ran.err.contains("billed"), "{ran:#?}");
+    let (before, _) = ran.err.split_once("try 2 in").unwrap();
+    assert!(before.contains("Connection refused"), "{ran:#?}");
+    assert!(!ran.err.contains("try 3 in"), "{ran:#?}");
+
+    let records = lines(&sandbox.run(&[&ask[..], &["--json"]].concat()).code(1).out);
+    let told = kinds(&records)
+        .into_iter()
+        .filter(|kind| ["warning", "retry"].contains(kind));
+    assert_eq!(told.collect::<Vec<_>>(), ["warning", "retry"]);
+    let warning = records.iter().find(|record| record["kind"] == "warning").unwrap();
+    assert_eq!(warning["code"], "net-connect");
+}
+
+#[test]
+fn a_key_that_the_driver_needs_is_said_to_be_the_drivers_with_how_it_is_given() {
+    let sandbox = Sandbox::new();
+    for (inference, said) in [
+        (
+            "driver: anthropic",
+            [
+                "the key `api_key` is missing; the driver `anthropic` needs it",
+                "`api_key: ${ANTHROPIC_API_KEY}`",
+                "--set 'inference.api_key=${ANTHROPIC_API_KEY}'",
+            ],
+        ),
+        (
+            "driver: cassette",
+            [
+                "the key `tape` is missing; the driver `cassette` needs it",
+                "`tape: tape.json`",
+                "--set 'inference.tape=tape.json'",
+            ],
+        ),
+        (
+            "driver: component, endpoint: https://api.test/v1",
+            [
+                "the key `component` is missing; the driver `component` needs it",
+                "`component: drivers/",
+                "hint:",
+            ],
+        ),
+        (
+            "driver: component, component: a.wasm",
+            [
+                "the key `endpoint` is missing; the driver `component` needs it",
+                "`endpoint: https://",
+                "hint:",
+            ],
+        ),
+        (
+            "max_turns: 3",
+            [
+                "the key `driver` is missing; the transport `http` needs it",
+                "It is one of `anthropic`, `cassette`, `component`, `ollama`, `openai`, `openai-responses`.",
+                "hint:",
+            ],
+        ),
+    ] {
+        let manifest = format!("name: t\nversion: 0.1.0\ninference: {{transport: http, model: m, {inference}}}\n");
+        sandbox.write("t/capsule.yaml", manifest);
+        sandbox.run(&["run", "t", "-t", "x"]).code(2).says(&said);
+    }
+}
+
+#[test]
 fn a_retry_is_seen_and_text_that_was_taken_back_is_not_part_of_the_answer() {
     let script = Script::new()
         .then(Reply::text("Wrong start").cut(Position::Events(5), Close::Reset))

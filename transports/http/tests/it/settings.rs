@@ -30,6 +30,11 @@ fn the_chosen_driver_says_what_is_required() {
         json!(["driver", "tape"])
     );
     assert_eq!((descriptor().settings_schema)(None)["required"], json!(["driver"]));
+    let key = schema(&json!({"driver": "anthropic"}))["properties"]["api_key"].clone();
+    assert_eq!(
+        (&key["x-needed-by"], &key["examples"]),
+        (&json!("the driver `anthropic`"), &json!(["${ANTHROPIC_API_KEY}"]))
+    );
 }
 
 #[test]
