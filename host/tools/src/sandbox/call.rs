@@ -192,7 +192,8 @@ impl GuestCall {
         let _place = place;
         let _ticking = self.job.sandbox.ticker.start();
         let program = self.job.program.clone();
-        let mut store = self.store(&arguments)?;
+        let (call, arguments, wasi) = self.prepared(arguments).await?;
+        let mut store = call.store(wasi);
         let (record, limits) = (Arc::clone(&store.data().record), store.data().policy.grants.limits);
         let ended = program.run(&mut store, &arguments).await;
         if let Err(cause) = &ended {
@@ -207,9 +208,27 @@ impl GuestCall {
         ended
     }
 
-    fn store(self, arguments: &Value) -> wasmtime::Result<Store<Guest>> {
+    /// The call and what it has of WASI. Directories are opened where a file system that hangs holds up no other call.
+    async fn prepared(self, arguments: Value) -> wasmtime::Result<(Self, Value, WasiCtx)> {
+        let no_directories = self.job.equipment.grants.filesystem.is_empty();
+        let open = move || {
+            let wasi = self.wasi(&arguments)?;
+            Ok((self, arguments, wasi))
+        };
+        if no_directories {
+            return open();
+        }
+        match tokio::task::spawn_blocking(open).await {
+            Ok(opened) => opened,
+            Err(ended) => match ended.try_into_panic() {
+                Ok(panic) => std::panic::resume_unwind(panic),
+                Err(_) => Err(NotStarted("the sandbox is ending".into()).into()),
+            },
+        }
+    }
+
+    fn store(self, wasi: WasiCtx) -> Store<Guest> {
         let limits = self.job.equipment.grants.limits;
-        let wasi = self.wasi(arguments)?;
         let mut table = ResourceTable::new();
         table.set_max_capacity(RESOURCES);
         let Job {
@@ -243,7 +262,7 @@ impl GuestCall {
         store.limiter(|guest| &mut guest.limiter);
         store.set_epoch_deadline(1);
         store.epoch_deadline_async_yield_and_update(1);
-        Ok(store)
+        store
     }
 
     /// What the guest has of WASI: the granted directories and variables, the arguments of a command, no sockets, no names.
