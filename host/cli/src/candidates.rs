@@ -86,18 +86,43 @@ fn has_all(
     let keys: Vec<_> = required
         .filter_map(Value::as_str)
         .filter(|key| !settings.contains_key(*key))
-        .map(|key| format!("`{key}`"))
         .collect();
-    if keys.is_empty() {
+    let Some(first) = keys.first() else {
         return Ok(());
-    }
-    let message = format!("the transport {} needs {}", descriptor.name, keys.join(", "));
+    };
     let example = descriptor.example.trim_end().replace('\n', "; ");
     let hint = match loaded {
-        Some(_) => format!("Give it in `inference`, for example: {example}"),
+        Some(_) => how_to_give(&schema, first, &example),
         None => format!("Name a capsule: `capsule doctor DIR`. Its `inference` has, for example: {example}"),
     };
+    let message = who_needs(descriptor, &schema, &keys);
     Err(Error::new(&codes::NEEDS_SETTINGS, message).hint(hint))
+}
+
+/// Who needs these keys: a part of the transport, where its schema says so (`x-needed-by`).
+fn who_needs(descriptor: &TransportDescriptor, schema: &Value, keys: &[&str]) -> String {
+    let mut needs: Vec<(String, Vec<String>)> = Vec::new();
+    for key in keys {
+        let part = schema["properties"][*key]["x-needed-by"].as_str();
+        let who = part.map_or_else(|| format!("the transport {}", descriptor.name), str::to_owned);
+        match needs.iter_mut().find(|(known, _)| *known == who) {
+            Some((_, keys)) => keys.push(format!("`{key}`")),
+            None => needs.push((who, vec![format!("`{key}`")])),
+        }
+    }
+    let needs: Vec<_> = needs
+        .iter()
+        .map(|(who, keys)| format!("{who} needs {}", keys.join(", ")))
+        .collect();
+    needs.join("; ")
+}
+
+/// How a missing key is given: as its own schema says, else as in the transport's example.
+fn how_to_give(schema: &Value, key: &str, example: &str) -> String {
+    match schema["properties"][key]["examples"][0].as_str() {
+        Some(value) => format!("Give it in `inference`, for example: {key}: {value}"),
+        None => format!("Give it in `inference`, for example: {example}"),
+    }
 }
 
 fn redacted(probe: Result<Probe, Error>, secrets: &dyn Secrets) -> Result<Probe, Error> {

@@ -260,6 +260,17 @@ fn a_key_that_the_driver_needs_is_said_to_be_the_drivers_with_how_it_is_given() 
         sandbox.write("t/capsule.yaml", manifest);
         sandbox.run(&["run", "t", "-t", "x"]).code(2).says(&said);
     }
+    sandbox.write(
+        "t/capsule.yaml",
+        "name: t\nversion: 0.1.0\ninference: {transport: http, model: m, driver: anthropic}\n",
+    );
+    let looked = sandbox.run(&["doctor", "t"]);
+    for said in [
+        "the driver `anthropic` needs `api_key`",
+        "api_key: ${ANTHROPIC_API_KEY}",
+    ] {
+        assert!(looked.out.contains(said), "{looked:#?}");
+    }
 }
 
 #[test]
