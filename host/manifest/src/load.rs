@@ -16,7 +16,7 @@ use crate::{
     loaded::Loaded,
     manifest::Manifest,
     overrides::Override,
-    places::Places,
+    places::{self, Places},
     report::{Origin, Problem, Report},
     schema::{self, COMMON_KEYS, TransportSchemas},
     tree::{self, Broken, Position, child},
@@ -103,7 +103,7 @@ fn unreadable(file: &Path, error: &Unreadable) -> Report {
 /// # Errors
 /// As for [`load`].
 pub fn parse(file: &Path, text: &str, options: &Options<'_>) -> Result<Loaded, Report> {
-    let mut tree = tree::parse(text).map_err(|broken| syntax(file, broken))?;
+    let mut tree = tree::parse(text).map_err(|broken| syntax(file, text, broken))?;
     let root = std::mem::take(&mut tree.value);
     if root.is_null() {
         return Err(Report::one(
@@ -141,10 +141,21 @@ pub fn parse(file: &Path, text: &str, options: &Options<'_>) -> Result<Loaded, R
     draft.finish(file)
 }
 
-fn syntax(file: &Path, broken: Broken) -> Report {
+/// The text is no tree, so nobody knows whether the line holds a secret: no more of it is shown than a key that manifests have.
+fn syntax(file: &Path, text: &str, broken: Broken) -> Report {
     let origin = broken.at.map_or(Origin::File, Origin::Line);
-    // No excerpt: without a tree nobody knows whether the line holds a secret.
-    Report::new(file, vec![Problem::new(&codes::SYNTAX, origin, broken.message)])
+    let mut problem = Problem::new(&codes::SYNTAX, origin, broken.message);
+    let line = broken
+        .at
+        .and_then(|at| text.lines().nth(usize::try_from(at.line - 1).ok()?));
+    let base = schema::base(&[], "");
+    let in_section = |section: &str, key: &str| base["properties"][section]["properties"].get(key).is_some();
+    let is_known = |key: &str| {
+        let sections = ["inference", "capabilities", "context", "trace"];
+        base["properties"].get(key).is_some() || sections.iter().any(|section| in_section(section, key))
+    };
+    problem.excerpt = line.and_then(|line| places::known_key(line, is_known));
+    Report::new(file, vec![problem])
 }
 
 /// A manifest on its way to be valid.
@@ -282,7 +293,10 @@ impl Draft<'_> {
         let mut hidden = BTreeSet::from_iter(violations::secrets(&schema, &self.root));
         hidden.extend(unknown);
         if nobody {
-            hidden.insert("/inference".to_owned());
+            // Which of its keys are secret, only the transport could say.
+            let keys = self.root["inference"].as_object().into_iter().flatten();
+            let own = keys.filter(|(key, _)| *key != "transport" && !COMMON_KEYS.contains(&key.as_str()));
+            hidden.extend(own.map(|(key, _)| child("/inference", key)));
         }
         (problems, hidden)
     }

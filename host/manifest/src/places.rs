@@ -116,15 +116,23 @@ impl Places {
     }
 }
 
-/// The line up to the key at this place, if nothing but indentation is before it.
+/// The line with nothing but the key at this place, and the indentation before it.
 fn key_alone(line: &str, at: Position) -> Option<String> {
     let column = usize::try_from(at.column - 1).ok()?;
     let before: String = line.chars().take(column).collect();
-    let key = line.get(before.len()..)?.split(':').next()?;
-    before
-        .chars()
-        .all(|c| c == ' ' || c == '-')
-        .then(|| format!("{before}{key}: …"))
+    let key = line.get(before.len()..)?.split([':', ',', '}']).next()?.trim_end();
+    if before.chars().all(|c| c == ' ' || c == '-') {
+        return Some(format!("{before}{key}: …"));
+    }
+    // Inside `{…}` other values are before it, and some may be secret.
+    Some(format!("{}…{key}: …", " ".repeat(column.checked_sub(1)?)))
+}
+
+/// Of a line in a file that is no tree: the key that it begins with, if a manifest has such a key. Whether the rest is secret nobody knows.
+pub(crate) fn known_key(line: &str, is_known: impl Fn(&str) -> bool) -> Option<String> {
+    let (before, _) = line.split_once(':')?;
+    let key = before.trim_start_matches([' ', '\t', '-']);
+    is_known(key).then(|| format!("{before}: …"))
 }
 
 /// Whether `pointer` is `above` or below it.

@@ -312,3 +312,25 @@ fn a_file_full_of_errors_gives_a_report_of_bounded_length() {
     assert_eq!((report.problems.len(), report.truncated), (200, true));
     assert!(report.render().ends_with("\nand more\n"));
 }
+
+#[test]
+fn a_problem_shows_its_line_without_what_may_be_secret_in_it() {
+    let shown = |text: &str| {
+        let report = read(&format!("{HEAD}{text}")).expect_err("it is wrong");
+        assert!(!report.render().contains("sk-"), "{}", report.render());
+        report.render()
+    };
+    let unknown_transport = shown("inference:\n  transport: pots\n  stamp: sk-1\n");
+    assert!(
+        unknown_transport.contains("  4 |   transport: pots\n    |              ^\n"),
+        "{unknown_transport}"
+    );
+    let in_a_flow = shown("inference: {address: x, stamp: sk-1, adress: sk-2}\n");
+    let line = format!("  3 | {}…adress: …\n    | {}^\n", " ".repeat(36), " ".repeat(37));
+    assert!(in_a_flow.contains(&line), "{in_a_flow}");
+    let syntax = shown("inference:\n  model: [sk-1\n");
+    assert!(syntax.contains("  4 |   model: …\n"), "{syntax}");
+    // Nothing is known of such a line.
+    let other = shown("inference:\n  stamp: [sk-1\n");
+    assert!(!other.contains(" | "), "{other}");
+}
