@@ -132,10 +132,9 @@ impl Run<'_> {
                 "CLAUDE_CODE_MAX_OUTPUT_TOKENS",
                 self.spec.limits.output_tokens.to_string(),
             )
-            // Without it loopback requests, with our token, would go to a proxy where one is set.
-            .env("NO_PROXY", "127.0.0.1,localhost,::1")
             // Its own login is looked for here, also where its state is kept elsewhere.
             .env("CLAUDE_SECURESTORAGE_CONFIG_DIR", self.dir.login());
+        let program = self.config.proxies.pass_to(program);
         let program = match &self.config.credential {
             // It is in the file that was lent.
             Credential::Subscription(_) => program,

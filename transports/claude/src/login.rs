@@ -59,7 +59,13 @@ mod tests {
 
     #[test]
     fn whoever_is_not_logged_in_learns_of_every_way_to_be() {
-        for way in ["log in", "`login_home`", "`token`", "`claude setup-token`", "`login: api_key`"] {
+        for way in [
+            "log in",
+            "`login_home`",
+            "`token`",
+            "`claude setup-token`",
+            "`login: api_key`",
+        ] {
             assert!(FORMAT.log_in.contains(way), "{way}");
         }
     }

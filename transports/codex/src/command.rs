@@ -109,6 +109,7 @@ impl Run<'_> {
     pub(crate) fn program(&self) -> Program {
         let program = Program::new(&self.binary.path, self.dir.work()).args(self.args());
         let program = environment(program, self.dir, &home_of(self.spec, self.dir));
+        let program = self.config.cli.proxies.pass_to(program);
         let program = match &self.config.cli.credential {
             // It is in the file that was lent.
             Credential::Subscription(_) => program,
@@ -213,7 +214,7 @@ fn isolation() -> Vec<(String, Value)> {
     keys.map(|(key, value)| (key.to_owned(), value)).into()
 }
 
-/// The environment without the secrets, from nothing.
+/// The environment without the secrets and the proxies, from nothing.
 pub(crate) fn environment(program: Program, run: &RunDir, codex_home: &Path) -> Program {
     program
         .env("PATH", "/usr/bin:/bin")
@@ -223,8 +224,6 @@ pub(crate) fn environment(program: Program, run: &RunDir, codex_home: &Path) -> 
         .env("XDG_CACHE_HOME", run.cache())
         // What it writes to stderr ends up in errors.
         .env("NO_COLOR", "1")
-        // Without it loopback requests, with our token, would go to a proxy where one is set.
-        .env("NO_PROXY", "127.0.0.1,localhost,::1")
 }
 
 /// Where the CLI keeps its state: beside the context where that is kept, else in the run.

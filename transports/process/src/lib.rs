@@ -8,6 +8,7 @@
 //! - [`Bridge`]: the capsule's tools as an MCP server on loopback, for one conversation.
 //! - [`Locate`], [`ask`] and [`report`]: which binary it is, what it says about itself, and what is told about it without a model request.
 //! - [`SettingsOf`] and [`CliSettings`]: the settings that all of them have.
+//! - [`Proxies`]: the proxy of the host's environment, where the settings pass it on.
 //! - [`Lent`] and [`Turn`]: a conversation and its turns, as far as they are the same for all.
 //! - [`Credential`] and [`Loan`]: who pays, and how a person's own login is lent to the program.
 //!
@@ -25,6 +26,7 @@ mod locate;
 mod login;
 mod probe;
 mod program;
+mod proxies;
 mod rundir;
 mod settings;
 mod spawner;
@@ -44,6 +46,7 @@ pub use locate::{Identity, Known, Locate};
 pub use login::{Credential, Format, Grant, Loan, Login, Original, Settled, Stamp};
 pub use probe::{Said, Versions, ask, report};
 pub use program::{MOST_OUTPUT, Program};
+pub use proxies::Proxies;
 pub use rundir::{RunDir, private_dir};
 pub use settings::{CliSettings, SettingsOf};
 pub use talk::{Borrow, Lent, advised, close, health_after, resumed, text_of};

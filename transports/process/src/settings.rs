@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::{
-    codes,
+    Proxies, codes,
     login::{Credential, Format, Login},
 };
 
@@ -43,6 +43,8 @@ pub struct CliSettings {
     pub idle: Duration,
     /// The longest time of a turn.
     pub wall: Option<Duration>,
+    /// The proxies that the CLI is told of; none unless `pass_proxy` says so.
+    pub proxies: Proxies,
 }
 
 #[derive(Deserialize)]
@@ -56,6 +58,8 @@ struct Raw {
     token: Option<Secret>,
     idle_timeout: Option<HumanDuration>,
     wall_clock: Option<HumanDuration>,
+    #[serde(default)]
+    pass_proxy: bool,
 }
 
 const DEFAULT_IDLE: Duration = Duration::from_secs(600);
@@ -112,6 +116,7 @@ impl SettingsOf {
                     "Longest time of a turn, without the time that tools wait for the caller. No limit without it.",
                     None,
                 ),
+                "pass_proxy": pass_proxy()
             }
         });
         if self.logins.contains(&Login::Token) {
@@ -120,7 +125,7 @@ impl SettingsOf {
         schema
     }
 
-    /// Reads the common settings.
+    /// Reads the common settings, and the host's proxies where they are to be passed on; a password in one of those is protected.
     ///
     /// # Errors
     /// What [`Settings::decode`] says; [`codes::LOGIN_SETTINGS`]; [`codes::LOGIN_ENDPOINT`]; the descriptor's code for the endpoint.
@@ -140,6 +145,7 @@ impl SettingsOf {
             credential,
             idle: raw.idle_timeout.map_or(DEFAULT_IDLE, |idle| idle.0),
             wall: raw.wall_clock.map(|wall| wall.0),
+            proxies: raw.pass_proxy.then(|| host_proxies(secrets)).unwrap_or_default(),
         })
     }
 
@@ -207,6 +213,21 @@ impl CliSettings {
             .then(|| settings.path("command", Path::new(&self.command)))
             .transpose()
     }
+}
+
+fn pass_proxy() -> Value {
+    json!({
+        "type": "boolean",
+        "default": false,
+        "description": "Tells the CLI of the proxy that this process has: HTTPS_PROXY, HTTP_PROXY and ALL_PROXY, with the exceptions of NO_PROXY. \
+                        Loopback is never reached through it."
+    })
+}
+
+fn host_proxies(secrets: &dyn Secrets) -> Proxies {
+    let proxies = Proxies::of(|name| std::env::var_os(name));
+    proxies.protect(secrets);
+    proxies
 }
 
 fn is_loopback(host: &str) -> bool {

@@ -1,6 +1,7 @@
 use std::{os::unix::fs::PermissionsExt, sync::Arc, time::Duration};
 
 use capsule_api::{Annotations, Catalogue, Limits, ResumeState, Secret, ToolSpec};
+use capsule_transport_process::Proxies;
 use serde_json::{Value, json};
 
 use super::*;
@@ -36,6 +37,7 @@ fn config(credential: Credential) -> CliSettings {
         credential,
         idle: Duration::from_secs(600),
         wall: None,
+        proxies: Proxies::default(),
     }
 }
 
@@ -159,6 +161,36 @@ fn p_13_the_environment_holds_the_one_credential_that_pays() {
         let set: Vec<_> = names.into_iter().filter(|name| shown.contains(name)).collect();
         assert_eq!(set, Vec::from_iter(variable));
         assert!(!shown.contains("sk-secret"), "{shown}");
+    }
+}
+
+#[test]
+fn a_proxy_that_is_passed_on_is_in_the_environment_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let spec = spec(dir.path(), false, &[]);
+    let dir = RunDir::create(&spec.run_dir, "run").unwrap();
+    let files = Files::write(&dir, &spec, None).unwrap();
+    let host = |name: &str| (name == "https_proxy").then(|| "http://ada:pass-word@proxy.example".into());
+    for (proxies, passed) in [(Proxies::of(host), true), (Proxies::default(), false)] {
+        let config = CliSettings {
+            proxies,
+            ..config(Credential::Subscription(None))
+        };
+        let run = Run {
+            binary: Path::new("/opt/claude"),
+            config: &config,
+            spec: &spec,
+            dir: &dir,
+            files: &files,
+            bridge: None,
+            session: None,
+        };
+        let shown = format!("{:?} {config:?}", run.program());
+        assert_eq!(shown.contains("\"https_proxy\", \"NO_PROXY\""), passed, "{shown}");
+        assert!(
+            shown.contains("\"NO_PROXY\"") && !shown.contains("pass-word"),
+            "{shown}"
+        );
     }
 }
 

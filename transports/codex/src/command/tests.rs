@@ -2,6 +2,7 @@ use std::{os::unix::fs::PermissionsExt, sync::Arc};
 
 use capsule_api::{Annotations, Catalogue, ContextWindow, Limits, Settings, ToolSpec};
 use capsule_transport_kit::NoSecrets;
+use capsule_transport_process::Proxies;
 
 use super::*;
 
@@ -206,5 +207,36 @@ fn the_model_is_offered_its_tools_directly_unless_code_mode_is_asked_for() {
             (&json!("a-model"), &json!("disabled"), &tool_mode, &json!(1000))
         );
         assert!(args(&spec, &config).contains(&"model_auto_compact_token_limit=850".to_owned()));
+    }
+}
+
+#[test]
+fn a_proxy_that_is_passed_on_is_in_the_environment_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let spec = spec(dir.path(), &[]);
+    let dir = RunDir::create(&spec.run_dir, "run").unwrap();
+    let binary = Binary {
+        path: "/opt/codex".into(),
+        version: semver::Version::new(0, 171, 0),
+        denied: Vec::new(),
+    };
+    let host = |name: &str| (name == "https_proxy").then(|| "http://ada:pass-word@proxy.example".into());
+    for (proxies, passed) in [(Proxies::of(host), true), (Proxies::default(), false)] {
+        let mut config = with_key();
+        config.cli.proxies = proxies;
+        let run = Run {
+            binary: &binary,
+            config: &config,
+            spec: &spec,
+            dir: &dir,
+            catalogue: Path::new("/run/models.json"),
+            bridge: None,
+        };
+        let shown = format!("{:?} {config:?}", run.program());
+        assert_eq!(shown.contains("\"https_proxy\", \"NO_PROXY\""), passed, "{shown}");
+        assert!(
+            shown.contains("\"NO_PROXY\"") && !shown.contains("pass-word"),
+            "{shown}"
+        );
     }
 }

@@ -51,15 +51,17 @@ fn without_settings_the_clis_own_login_pays() {
         credential: Credential::Subscription(None),
         idle: Duration::from_secs(600),
         wall: None,
+        proxies: Proxies::default(),
     };
     assert_eq!(settings, wanted);
     let properties = &AGENT.schema()["properties"];
     assert_eq!(
         (
             &properties["command"]["default"],
-            &properties["idle_timeout"]["default"]
+            &properties["idle_timeout"]["default"],
+            &properties["pass_proxy"]["default"],
         ),
-        (&json!("agent"), &json!("10m"))
+        (&json!("agent"), &json!("10m"), &json!(false))
     );
 }
 
@@ -143,4 +145,19 @@ fn debug_shows_no_credential() {
     for values in [json!({"api_key": "sk-secret"}), json!({"token": "sk-secret"})] {
         assert!(!format!("{:?}", read(values).unwrap()).contains("sk-secret"));
     }
+}
+
+#[test]
+fn a_proxy_is_passed_on_only_where_the_settings_say_so() {
+    let of_this_process = Proxies::of(|name| std::env::var_os(name));
+    for (values, proxies) in [
+        (json!({"pass_proxy": true}), of_this_process),
+        (json!({"pass_proxy": false}), Proxies::default()),
+    ] {
+        assert_eq!(read(values).unwrap().proxies, proxies);
+    }
+    assert_eq!(
+        read(json!({"pass_proxy": "yes"})).unwrap_err().code,
+        "settings-unreadable"
+    );
 }
