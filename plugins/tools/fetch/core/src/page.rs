@@ -1,6 +1,6 @@
 //! The readable text of a page.
 
-use std::fmt::Write as _;
+use std::{collections::BTreeMap, fmt::Write as _};
 
 /// Columns of the text. Tables and quotations are laid out in these; paragraphs are broken here.
 const WIDTH: usize = 100;
@@ -36,18 +36,34 @@ fn laid_out(html: &str) -> String {
         .unwrap_or_else(|_| bare(html))
 }
 
-/// How deep elements lie in one another, at most: start tags less end tags. Elements without an end tag count too, so it may say more.
+/// How deep elements lie in one another, at most. An end tag closes an open element of its name and nothing else; elements without an end
+/// tag count too, so it may say more.
 fn depth(html: &str) -> usize {
-    let (mut open, mut deepest) = (0usize, 0);
+    let mut open: BTreeMap<String, usize> = BTreeMap::new();
+    let (mut now, mut deepest) = (0usize, 0);
     for part in html.split('<').skip(1) {
         match part.as_bytes().first() {
-            Some(b'/') => open = open.saturating_sub(1),
-            Some(byte) if byte.is_ascii_alphabetic() && !is_void(part) => open += 1,
+            Some(b'/') => {
+                if let Some(count @ 1..) = open.get_mut(&name(&part[1..])) {
+                    *count -= 1;
+                    now -= 1;
+                }
+            }
+            Some(byte) if byte.is_ascii_alphabetic() && !is_void(part) => {
+                *open.entry(name(part)).or_default() += 1;
+                now += 1;
+            }
             _ => {}
         }
-        deepest = deepest.max(open);
+        deepest = deepest.max(now);
     }
     deepest
+}
+
+/// The name that a tag begins with, in small letters.
+fn name(tag: &str) -> String {
+    let end = tag.find(|c: char| c.is_ascii_whitespace() || matches!(c, '/' | '>'));
+    tag[..end.unwrap_or(tag.len())].to_ascii_lowercase()
 }
 
 /// Whether the element has no end tag, or can do without one in the usual way of writing.

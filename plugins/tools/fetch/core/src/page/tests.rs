@@ -39,6 +39,9 @@ fn a_page_that_is_only_text_is_that_text() {
 fn a_page_of_a_hundred_thousand_levels_is_shown_without_its_layout() {
     let deep = format!("{}inside{}", "<div>".repeat(100_000), "</div>".repeat(100_000));
     assert_eq!(readable(&deep), "inside\n");
+    // End tags that close nothing make it no flatter.
+    let disguised = format!("{}inside", "<div></x>".repeat(100_000));
+    assert_eq!(readable(&disguised), "inside\n");
     let script = format!("{}<script>no<p>no</p></script>yes", "<i>".repeat(1000));
     assert_eq!(readable(&script), "yes\n");
 }
