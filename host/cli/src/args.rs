@@ -133,8 +133,9 @@ pub(crate) struct Run {
 #[command(after_help = "Examples:\n  \
     capsule test plugins/capsules/hello\n  \
     capsule run my-agent --record my-agent/tapes/notes.json && capsule test my-agent\n\n\
-    Plays every tapes/*.json: the model's part comes from the tape, the tools really run, and what they answer is\n\
-    compared with what was recorded. Exit codes: 0 nothing differs, 1 something does, 2 there is nothing to play.")]
+    Plays every tapes/*.json: the model's part comes from the tape, the tools really run, and what\n\
+    they answer is compared with what was recorded.\n\
+    Exit codes: 0 nothing differs, 1 something does, 2 there is nothing to play.")]
 pub(crate) struct Test {
     /// The capsule's directory or manifest
     #[arg(value_name = "DIR|FILE", default_value = ".")]
@@ -167,6 +168,9 @@ pub(crate) enum ToolCommand {
         /// Print it as JSON
         #[arg(long)]
         json: bool,
+        /// A capsule where none is taken: told with a way out
+        #[arg(hide = true)]
+        stray: Option<String>,
     },
     /// One call without a model; a failed tool exits 1
     #[command(
@@ -217,8 +221,8 @@ pub(crate) struct Mcp {
 #[command(after_help = "Examples:\n  \
     capsule transports\n  \
     capsule transports --json | jq '.transports[] | select(.family == \"cli\")'\n\n\
-    Each transport looks at this machine and says whether it could run, and what is missing. Nothing is\n\
-    sent, and the network is not used. Exit code 0, whatever could run.")]
+    Each transport looks at this machine and says whether it could run, and what is missing.\n\
+    Nothing is sent, and the network is not used. Exit code 0, whatever could run.")]
 pub(crate) struct Transports {
     /// Print them as JSON
     #[arg(long)]
@@ -229,7 +233,8 @@ pub(crate) struct Transports {
 #[command(after_help = "Examples:\n  \
     capsule doctor plugins/capsules/hello\n  \
     capsule doctor --json | jq '.transports[] | select(.usable).name'\n\n\
-    Exit codes: 0 the capsule could run here, 2 its manifest or its tools are wrong, 3 its transport could not run.")]
+    Exit codes: 0 the capsule could run here, 2 its manifest, its tools or its transport's settings\n\
+    are wrong or incomplete, 3 this machine lacks what its transport needs.")]
 pub(crate) struct Doctor {
     /// The capsule's directory or manifest; without one, the transports alone
     #[arg(value_name = "DIR|FILE", default_value = ".")]
@@ -255,9 +260,10 @@ pub(crate) struct New {
 #[command(after_help = "Examples:\n  \
     capsule build my-tool\n  \
     capsule build my-tool --tool word-count --json | jq '.tools[].imports'\n\n\
-    Builds each tool whose `component:` names a directory: a Cargo package, built by `cargo` for wasm32-wasip2\n\
-    with its Cargo.lock as it is. The compiler is that of RUSTC, else `rustc`.\n\
-    Exit codes: 0 built and fit to load, 1 not built, 2 built and not fit to load, 130 Ctrl-C, 143 SIGTERM.")]
+    Builds each tool whose `component:` names a directory: a Cargo package, built by `cargo` for\n\
+    wasm32-wasip2 with its Cargo.lock as it is. The compiler is that of RUSTC, else `rustc`.\n\
+    Exit codes: 0 built and fit to load, 1 not built, 2 built and not fit to load, 130 Ctrl-C,\n\
+    143 SIGTERM.")]
 pub(crate) struct Build {
     /// The capsule's directory or manifest
     #[arg(value_name = "DIR|FILE", default_value = ".")]
@@ -278,4 +284,30 @@ pub(crate) struct Build {
 pub(crate) struct Explain {
     /// The code, as an error shows it
     pub(crate) code: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    /// Columns that help takes at most; what is written by hand is not wrapped where words end.
+    const COLUMNS: usize = 100;
+
+    fn check(command: &clap::Command) {
+        for line in command
+            .get_after_help()
+            .into_iter()
+            .flat_map(|help| help.to_string().lines().map(str::to_owned).collect::<Vec<_>>())
+        {
+            assert!(line.chars().count() <= COLUMNS, "{}: {line}", command.get_name());
+        }
+        command.get_subcommands().for_each(check);
+    }
+
+    #[test]
+    fn no_help_that_is_wrapped_by_hand_is_wider_than_a_terminal() {
+        check(&Cli::command());
+    }
 }

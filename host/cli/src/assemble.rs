@@ -11,7 +11,7 @@ use capsule_api::{
     Caller, Cancel, Catalogue, Clock, Error, HttpClient, Recorder, RunSink, Secrets, Services, SystemClock, Tool,
     ToolDispatch, Transport, TransportDescriptor,
 };
-use capsule_manifest::{EnvSecrets, Loaded, Model, Options, Override};
+use capsule_manifest::{Chosen, EnvSecrets, Loaded, Model, Options, Override};
 use capsule_session::{Agent, CapsuleInfo, Places, Prompting, Toolkit};
 use capsule_tools::{Bindings, SandboxComponents, ToolSource, Toolbox};
 
@@ -19,6 +19,8 @@ use crate::{
     Failure,
     args::Selection,
     catalog, grants, links,
+    not_set_up::NotSetUp,
+    rehearsal,
     script::{self, Script},
     select,
 };
@@ -82,7 +84,11 @@ impl Choice {
         options.model = self.model.as_deref();
         options.overrides = &self.overrides;
         options.held_to = held_to;
-        Ok(capsule_manifest::load(&self.path, &options)?)
+        match capsule_manifest::load(&self.path, &options) {
+            Ok(loaded) => Ok(loaded),
+            Err(_) if rehearsal::is_tape(&self.path) => Err(rehearsal::no_capsule(&self.path)),
+            Err(report) => Err(report.into()),
+        }
     }
 }
 
@@ -225,7 +231,15 @@ pub fn assemble(choice: &Choice) -> Result<Assembled, Failure> {
 /// # Errors
 /// As for [`assemble`].
 pub fn assemble_in(choice: &Choice, surroundings: Surroundings) -> Result<Assembled, Failure> {
-    assemble_for(choice, surroundings, None)
+    assemble_for(choice, surroundings, Purpose::Run(None))
+}
+
+/// The same to look at what would run: a transport that cannot be built says so when it is asked.
+///
+/// # Errors
+/// What is wrong with the manifest or the tools, or which transport it would be is not clear.
+pub(crate) fn assemble_to_look(choice: &Choice) -> Result<Assembled, Failure> {
+    assemble_for(choice, Surroundings::process(), Purpose::Look)
 }
 
 /// The same, and every exchange with the model goes to `recorder`, where the transport owns its loop.
@@ -237,7 +251,15 @@ pub fn assemble_recorded(
     surroundings: Surroundings,
     recorder: Arc<dyn Recorder>,
 ) -> Result<Assembled, Failure> {
-    assemble_for(choice, surroundings, Some(recorder))
+    assemble_for(choice, surroundings, Purpose::Run(Some(recorder)))
+}
+
+/// What a capsule is put together for.
+enum Purpose {
+    /// To run, and to be recorded where there is a recorder.
+    Run(Option<Arc<dyn Recorder>>),
+    /// To be looked at.
+    Look,
 }
 
 /// What plugins are lent. Components that drivers name are kept, compiled, in `cache`, and reach their provider as other drivers do.
@@ -252,11 +274,7 @@ pub(crate) fn services(surroundings: &Surroundings, secrets: Arc<dyn Secrets>, c
     Services::new(clock.clone(), secrets, http.clone()).with_components(Arc::new(components))
 }
 
-fn assemble_for(
-    choice: &Choice,
-    surroundings: Surroundings,
-    recorder: Option<Arc<dyn Recorder>>,
-) -> Result<Assembled, Failure> {
+fn assemble_for(choice: &Choice, surroundings: Surroundings, purpose: Purpose) -> Result<Assembled, Failure> {
     let Equipped {
         mut loaded,
         secrets,
@@ -265,12 +283,15 @@ fn assemble_for(
         ..
     } = equip_in(choice.load()?, &surroundings, |_| true)?;
     let mut services = services(&surroundings, secrets, Some(places.component_cache()));
-    services.recorder = recorder;
+    let look = matches!(purpose, Purpose::Look);
+    if let Purpose::Run(recorder) = purpose {
+        services.recorder = recorder;
+    }
     let peer = match toolbox.script() {
         Some(script) => Peer::script(script),
         None => {
             let chosen_by = settle(choice, &mut loaded, &services)?;
-            Peer::model(&loaded, chosen_by, &services)?
+            Peer::model(&loaded, chosen_by, &services, look)?
         }
     };
     let warnings = toolbox
@@ -328,18 +349,23 @@ impl Peer {
         }
     }
 
-    fn model(loaded: &Loaded, chosen_by: Option<String>, services: &Services) -> Result<Self, Failure> {
+    /// With `look`, a transport that cannot be built is replaced by one that says why.
+    fn model(loaded: &Loaded, chosen_by: Option<String>, services: &Services, look: bool) -> Result<Self, Failure> {
         let transports = catalog::schemas()?;
         let descriptor = transports.registry().get(&loaded.selected)?;
         let chosen = loaded.settings(&transports)?;
         let secrets = &*services.secrets;
-        let prompting = Prompting {
-            model: chosen.model(secrets)?,
-            system_prompt: chosen.system_prompt(secrets)?,
-            limits: chosen.limits,
+        let (prompting, wrong) = prompting(&chosen, secrets);
+        let build = || (descriptor.build)(chosen.settings.clone(), services.clone());
+        let built = wrong.map_or_else(build, Err);
+        let transport = match built.map_err(|error| error.map_text(|text| secrets.redact(text).into_owned())) {
+            Ok(transport) => transport,
+            Err(why) if look => Box::new(NotSetUp {
+                why,
+                at_most: descriptor.at_most,
+            }),
+            Err(why) => return Err(why.into()),
         };
-        let redacted = |error: Error| error.map_text(|text| secrets.redact(text).into_owned());
-        let transport = (descriptor.build)(chosen.settings.clone(), services.clone()).map_err(redacted)?;
         Ok(Self {
             descriptor,
             chosen_by,
@@ -347,6 +373,19 @@ impl Peer {
             prompting,
         })
     }
+}
+
+/// What a model is told and allowed, as far as it can be read, and what of it cannot.
+fn prompting(chosen: &Chosen, secrets: &dyn Secrets) -> (Prompting, Option<Error>) {
+    let (model, system_prompt) = (chosen.model(secrets), chosen.system_prompt(secrets));
+    let wrong = [model.as_ref().err(), system_prompt.as_ref().err()];
+    let wrong = wrong.into_iter().flatten().next().cloned();
+    let prompting = Prompting {
+        model: model.unwrap_or_default(),
+        system_prompt: system_prompt.unwrap_or_default(),
+        limits: chosen.limits,
+    };
+    (prompting, wrong)
 }
 
 impl Assembled {

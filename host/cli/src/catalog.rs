@@ -80,6 +80,38 @@ pub(crate) fn codes() -> Result<Vec<(String, &'static Code)>, Error> {
     Ok(all)
 }
 
+/// Who may raise this code, in words: its owner, or all of the plugins that share it.
+///
+/// # Errors
+/// As for [`transports`].
+pub(crate) fn raised_by(owner: &str, code: &'static Code) -> Result<String, Error> {
+    let Some((kind, first)) = owner
+        .split_once(' ')
+        .filter(|(kind, _)| matches!(*kind, "transport" | "driver"))
+    else {
+        return Ok(owner.to_owned());
+    };
+    let has = |codes: &[&'static Code]| codes.contains(&code);
+    let transports = transports()?;
+    let drivers = drivers()?;
+    let names: Vec<&str> = match kind {
+        "transport" => transports
+            .iter()
+            .filter(|one| has(one.codes))
+            .map(|one| one.name)
+            .collect(),
+        _ => drivers
+            .iter()
+            .filter(|one| has(one.codes))
+            .map(|one| one.name)
+            .collect(),
+    };
+    Ok(match names.as_slice() {
+        [] | [_] => format!("{kind} {first}"),
+        several => format!("{kind}s {}", several.join(", ")),
+    })
+}
+
 /// The table of `docs/errors.md`.
 ///
 /// # Errors

@@ -171,9 +171,9 @@ impl From<Report> for Failure {
 }
 
 impl Failure {
-    /// A command line that makes no sense.
-    pub(crate) fn usage(message: impl Into<String>) -> Self {
-        Self::Error(Error::new(&codes::USAGE, message))
+    /// A command line that makes no sense, and what to write instead.
+    pub(crate) fn usage(message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self::Error(Error::new(&codes::USAGE, message).hint(hint))
     }
 
     /// The exit code.

@@ -26,6 +26,7 @@ mod exit;
 mod failure;
 mod grants;
 mod links;
+mod not_set_up;
 mod program;
 mod rehearsal;
 mod script;

@@ -10,4 +10,4 @@ pub(crate) use compare::{Rehearsed, compare};
 pub(crate) use drift::Drift;
 pub(crate) use file::{beside_what_is_there, check_place, read, write};
 pub(crate) use recorder::TapeRecorder;
-pub(crate) use replay::{OnDrift, check_recordable, rehearsing, replaying};
+pub(crate) use replay::{OnDrift, check_recordable, is_tape, no_capsule, rehearsing, replaying};

@@ -78,8 +78,8 @@ impl ToolReport {
             (env, !grants.env_names.is_empty(), "environment variables", ENV),
         ] {
             match (uses, granted) {
-                // Standard libraries import the environment by themselves, whatever the tool does.
-                (true, false) if import != ENV => {
+                // Environment and files are imported by standard libraries themselves, whatever the tool does.
+                (true, false) if import == HTTP => {
                     notes.push(format!("it imports {import}, and no grant gives it {what}"));
                 }
                 (false, true) => {

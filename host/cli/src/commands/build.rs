@@ -73,12 +73,15 @@ fn parts(loaded: &Loaded, names: &[String]) -> Result<Vec<Part>, Failure> {
     for name in names {
         let Some(entry) = manifest.tools.iter().find(|entry| entry.name == *name) else {
             let near = nearest(name, manifest.tools.iter().map(|entry| entry.name.as_str()));
-            let near = near.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
-            return Err(Failure::usage(format!("this capsule has no tool `{name}`{near}")));
+            let near = near.map_or("`capsule tool list` shows its tools.".to_owned(), |near| {
+                format!("Did you mean `{near}`?")
+            });
+            return Err(Failure::usage(format!("this capsule has no tool `{name}`"), near));
         };
         if of_source(&entry.file).is_none() {
             let message = format!("the tool `{name}` has no sources: its entry names a file, not a directory");
-            return Err(Failure::usage(message));
+            let hint = "Only a tool whose `component` is the directory of its sources is built; this one is ready.";
+            return Err(Failure::usage(message, hint));
         }
     }
     let wanted = |name: &String| names.is_empty() || names.contains(name);

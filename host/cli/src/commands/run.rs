@@ -34,12 +34,14 @@ pub(crate) fn run(args: &Run) -> Result<ExitCode, Failure> {
     let recording = Recording::begin(args, &choice)?;
     let assembled = match &recording {
         Some(recording) => assemble_recorded(&choice, Surroundings::process(), recording.tape.clone())?,
+        None if args.dry_run => assemble::assemble_to_look(&choice)?,
         None => assemble(&choice)?,
     };
     if args.dry_run {
-        let probe = on_runtime(assembled.agent.transport.probe(false))?;
-        view::plan(&assembled, &probe)?;
+        let probe = on_runtime(assembled.agent.transport.probe(false));
+        let shown = probe.and_then(|probe| view::plan(&assembled, &probe));
         assembled.shut_down();
+        shown?;
         return Ok(ExitCode::SUCCESS);
     }
     let manifest = &assembled.loaded.manifest;
@@ -66,7 +68,10 @@ fn task_text(args: &Run, declared: Option<&str>) -> Result<String, Failure> {
     if text.trim().is_empty() {
         let message =
             "there is no task: give one with `-t TEXT`, on standard input (`-t -`), or as `task:` in the manifest";
-        return Err(Failure::usage(message));
+        return Err(Failure::usage(
+            message,
+            "For example `capsule run DIR -t 'What is in your notes?'`.",
+        ));
     }
     Ok(text)
 }
@@ -74,9 +79,13 @@ fn task_text(args: &Run, declared: Option<&str>) -> Result<String, Failure> {
 fn read_stdin() -> Result<String, Failure> {
     let mut text = String::new();
     let read = io::stdin().lock().take(MAX_TASK + 1).read_to_string(&mut text);
-    read.map_err(|error| Failure::usage(format!("the task on standard input cannot be read: {error}")))?;
+    read.map_err(|error| {
+        let message = format!("the task on standard input cannot be read: {error}");
+        Failure::usage(message, "Give UTF-8 text, or the task itself with `-t TEXT`.")
+    })?;
     if text.len() as u64 > MAX_TASK {
-        return Err(Failure::usage("the task on standard input is longer than 16 MiB"));
+        let hint = "Put the text into a file that a tool may read, and name the file in the task.";
+        return Err(Failure::usage("the task on standard input is longer than 16 MiB", hint));
     }
     Ok(text)
 }

@@ -71,18 +71,19 @@ fn tapes(base: &Path) -> Result<Vec<PathBuf>, Failure> {
     let dir = base.join(TAPES);
     let mut tapes = match listed(&dir) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            return Err(Failure::usage(format!("{} cannot be read: {error}", dir.display())));
+            let message = format!("{} cannot be read: {error}", dir.display());
+            return Err(Failure::usage(message, "Make it a directory that you may read."));
         }
         listed => listed.unwrap_or_default(),
     };
     tapes.sort();
     if tapes.is_empty() {
-        let message = format!(
-            "there is no tape in {}: record one with `capsule run --record {}`",
-            dir.display(),
+        let hint = format!(
+            "Record one: `capsule run {} --record {}`.",
+            base.display(),
             dir.join("NAME.json").display()
         );
-        return Err(Failure::usage(message));
+        return Err(Failure::usage(format!("there is no tape in {}", dir.display()), hint));
     }
     Ok(tapes)
 }

@@ -26,9 +26,24 @@ use crate::{
 /// The most that arguments on standard input may have, in bytes.
 const MOST_ARGUMENTS: u64 = 16 << 20;
 
+/// How arguments are written.
+const AS_JSON: &str = "Write one JSON object in single quotes, `'{\"name\": \"Ada\"}'`, or `-` and the object on standard input; `capsule tool list` shows \
+                       what each tool takes.";
+
 pub(crate) fn tool(command: ToolCommand) -> Result<ExitCode, Failure> {
     match command {
-        ToolCommand::List { capsule, json } => list(&capsule, json),
+        ToolCommand::List {
+            capsule,
+            json,
+            stray: None,
+        } => list(&capsule, json),
+        ToolCommand::List { stray: Some(stray), .. } => {
+            let message = format!("`tool list` does not take `{stray}`: the capsule is named by a flag");
+            Err(Failure::usage(
+                message,
+                format!("Write `capsule tool list --capsule {stray}`."),
+            ))
+        }
         ToolCommand::Call {
             name,
             arguments,
@@ -123,13 +138,20 @@ fn read_arguments(arguments: &str) -> Result<Value, Failure> {
     if arguments == "-" {
         text.clear();
         let read = io::stdin().lock().take(MOST_ARGUMENTS + 1).read_to_string(&mut text);
-        read.map_err(|error| Failure::usage(format!("the arguments on standard input cannot be read: {error}")))?;
+        read.map_err(|error| {
+            let message = format!("the arguments on standard input cannot be read: {error}");
+            Failure::usage(message, AS_JSON)
+        })?;
         if text.len() as u64 > MOST_ARGUMENTS {
-            return Err(Failure::usage("the arguments on standard input are longer than 16 MiB"));
+            let hint = "Put what is long into a file that the tool may read.";
+            return Err(Failure::usage(
+                "the arguments on standard input are longer than 16 MiB",
+                hint,
+            ));
         }
     }
     let parsed = serde_json::from_str(&text);
-    parsed.map_err(|error| Failure::usage(format!("the arguments are not JSON: {error}")))
+    parsed.map_err(|error| Failure::usage(format!("the arguments are not JSON: {error}"), AS_JSON))
 }
 
 fn show_text(reply: &ToolReply) -> io::Result<()> {

@@ -155,3 +155,29 @@ fn describe(tried: &Tried) -> Value {
     shown["example"] = transport.example.into();
     shown
 }
+
+#[cfg(test)]
+mod tests {
+    use capsule_api::{Error, Probe};
+
+    use super::*;
+
+    #[test]
+    fn what_keeps_a_transport_from_running_is_said_once() {
+        let mut probe = Probe::usable();
+        let why = "`agent` is not logged in";
+        probe.usable = Err(Error::new(&failure::codes::NEEDS_SETTINGS, why).hint("Log in."));
+        probe.facts = vec![
+            ("version".to_owned(), "1.2".to_owned()),
+            ("login".to_owned(), format!("missing: {why}")),
+        ];
+        let tried = Tried {
+            descriptor: &crate::script::DESCRIPTOR,
+            probe: Ok(probe),
+        };
+        let mut out = Vec::new();
+        stand(&tried, 2, &mut out).unwrap();
+        let text = anstream::adapter::strip_str(std::str::from_utf8(&out).unwrap()).to_string();
+        assert_eq!(text, format!("  could not run: {why}\n  version: 1.2\n  Log in.\n"));
+    }
+}

@@ -45,6 +45,28 @@ fn who_asks(choice: &Choice) -> Result<Asks, Failure> {
     })
 }
 
+/// Whether this is the file of a tape.
+pub(crate) fn is_tape(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "json") && file::read(path).is_ok()
+}
+
+/// The error of a command that was given a tape in the place of a capsule.
+pub(crate) fn no_capsule(tape: &Path) -> Failure {
+    let folder = tape.parent().filter(|folder| folder.ends_with("tapes"));
+    let capsule = folder
+        .and_then(Path::parent)
+        .map_or("DIR".to_owned(), |dir| match dir.to_str() {
+            Some("") => ".".to_owned(),
+            _ => dir.display().to_string(),
+        });
+    let message = format!("{} is a tape, and a capsule is asked for", tape.display());
+    let hint = format!(
+        "`capsule test {capsule}` plays all of its tapes; `capsule run {capsule} --replay {}` plays this one.",
+        tape.display()
+    );
+    Failure::usage(message, hint)
+}
+
 /// Whether what this choice runs can be recorded.
 ///
 /// # Errors
@@ -72,7 +94,13 @@ pub(crate) fn rehearsing(choice: &Choice, tape: &Path) -> Result<Choice, Failure
     match who_asks(&choice)? {
         Asks::Host => {}
         Asks::Peer(_) => choice.transport = Some(links::DEFAULT_TRANSPORT.to_owned()),
-        Asks::Script => return Err(refused("capsule test", SCRIPT)),
+        Asks::Script => {
+            return Err(refused(
+                "capsule test",
+                SCRIPT,
+                "Call its tools with `capsule tool call`, or run it.",
+            ));
+        }
     }
     with_tape(&choice, tape, OnDrift::PlayOn)
 }
@@ -80,25 +108,33 @@ pub(crate) fn rehearsing(choice: &Choice, tape: &Path) -> Result<Choice, Failure
 fn check_host_asks(flag: &str, choice: &Choice) -> Result<(), Failure> {
     match who_asks(choice)? {
         Asks::Host => Ok(()),
-        Asks::Script => Err(refused(flag, SCRIPT)),
+        Asks::Script => Err(refused(
+            flag,
+            SCRIPT,
+            &format!("Run it without `{flag}`; its trace has the calls."),
+        )),
         Asks::Peer(transport) => {
-            let why = format!(
-                "the transport `{transport}` leaves that to its peer; `--transport {}` does not",
-                links::DEFAULT_TRANSPORT
-            );
-            Err(refused(flag, &why))
+            let default = links::DEFAULT_TRANSPORT;
+            let why = format!("the transport `{transport}` leaves that to its peer; `--transport {default}` does not");
+            let hint = format!("Add `--transport {default}` and a driver, or run it without `{flag}`.");
+            Err(refused(flag, &why, &hint))
         }
     }
 }
 
-fn refused(what: &str, why: &str) -> Failure {
-    Failure::usage(format!(
-        "`{what}` needs a run in which the host itself asks the model: {why}"
-    ))
+fn refused(what: &str, why: &str, hint: &str) -> Failure {
+    let message = format!("`{what}` needs a run in which the host itself asks the model: {why}");
+    Failure::usage(message, hint)
 }
 
 fn with_tape(choice: &Choice, tape: &Path, on_drift: OnDrift) -> Result<Choice, Failure> {
-    let unreadable = |why: &str| Failure::usage(format!("the tape {}: {why}", tape.display()));
+    let unreadable = |why: &str| {
+        let message = format!("the tape {}: {why}", tape.display());
+        Failure::usage(
+            message,
+            "Move it to a path of UTF-8 text that can be reached from here.",
+        )
+    };
     let path = std::path::absolute(tape).map_err(|error| unreadable(&error.to_string()))?;
     let path = path.to_str().ok_or_else(|| unreadable("its path is not UTF-8"))?;
     let mut choice = choice.clone();

@@ -16,10 +16,15 @@ const SHORTEST: usize = 22;
 /// Bytes of the longest file that is read.
 const LONGEST: u64 = 4096;
 
+/// What to do about a file that does not serve.
+const OTHER_FILE: &str =
+    "Name another file with `--token-file`, or remove this one: where there is none, it is made with a new token.";
+
 /// The token in this file. Where there is no such file it is made, readable by its owner alone, with a new token.
 pub(super) fn read_or_make(path: &Path) -> Result<Secret, Failure> {
     let refuse = |what: &str, error: &io::Error| {
-        Failure::usage(format!("the token file {} cannot be {what}: {error}", path.display()))
+        let message = format!("the token file {} cannot be {what}: {error}", path.display());
+        Failure::usage(message, OTHER_FILE)
     };
     match fs::File::open(path) {
         Ok(file) => {
@@ -30,16 +35,19 @@ pub(super) fn read_or_make(path: &Path) -> Result<Secret, Failure> {
                 .mode();
             if mode & 0o077 != 0 {
                 let path = path.display();
-                let message =
-                    format!("the token file {path} can be read by others; close it to them: chmod 600 {path}");
-                return Err(Failure::usage(message));
+                let message = format!("the token file {path} can be read by others");
+                let hint =
+                    format!("Close it to them: `chmod 600 {path}`; if they may have read it, remove it instead.");
+                return Err(Failure::usage(message, hint));
             }
             let mut text = String::new();
             file.take(LONGEST)
                 .read_to_string(&mut text)
                 .map_err(|error| refuse("read", &error))?;
-            checked(text.trim())
-                .map_err(|what| Failure::usage(format!("the token file {} holds no token: {what}", path.display())))
+            checked(text.trim()).map_err(|what| {
+                let message = format!("the token file {} holds no token: {what}", path.display());
+                Failure::usage(message, OTHER_FILE)
+            })
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => make(path).map_err(|error| refuse("written", &error)),
         Err(error) => Err(refuse("read", &error)),
