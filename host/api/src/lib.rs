@@ -36,6 +36,7 @@ mod event;
 mod fold;
 mod outcome;
 mod registry;
+mod scratch;
 mod services;
 mod settings;
 mod tape;
@@ -58,6 +59,7 @@ pub use event::{Billing, BlockId, BlockKind, CallId, Event, EventSink, Events, U
 pub use fold::{Fold, FoldedCall};
 pub use outcome::{Limit, Outcome};
 pub use registry::{Descriptor, Registry, codes as registry_codes, nearest};
+pub use scratch::Scratch;
 pub use services::{Clock, Elapsed, HttpBody, HttpClient, Secret, Secrets, Services, SystemClock, timeout};
 pub use settings::{Places as SettingPlaces, Settings, codes as settings_codes};
 pub use tape::{NotATape, Recorder, RequestShape, Tape, TapeEntry, TapedResponse, TapedStream};

@@ -5,7 +5,9 @@ use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
 use async_trait::async_trait;
 use serde_json::Value;
 
-use crate::{Caller, Cancel, Catalogue, Code, Descriptor, Error, Events, Outcome, Services, Settings, ToolDispatch};
+use crate::{
+    Caller, Cancel, Catalogue, Code, Descriptor, Error, Events, Outcome, Scratch, Services, Settings, ToolDispatch,
+};
 
 /// What a transport can do. The conformance kit holds every instance to what it declares.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -239,6 +241,8 @@ pub struct Residue {
     pub files: Vec<PathBuf>,
     /// Tool calls that did not end.
     pub calls: Vec<crate::CallId>,
+    /// What lay in the run directory and went with it. Not left behind: [`Residue::is_empty`] does not ask for it.
+    pub scratch: Scratch,
 }
 
 impl Residue {

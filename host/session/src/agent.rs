@@ -10,8 +10,8 @@ use std::{
 
 use capsule_api::{
     Caller, Cancel, CancelReason, Catalogue, Conversation, ConversationSpec, Error, Event, EventSink, Events, Input,
-    Limit, Limits, Outcome, Residue, RunSink, Services, ToolDispatch, Transport, TransportDescriptor, TurnIo, Usage,
-    timeout,
+    Limit, Limits, Outcome, Residue, RunSink, Scratch, Services, ToolDispatch, Transport, TransportDescriptor, TurnIo,
+    Usage, timeout,
 };
 use futures_util::FutureExt as _;
 
@@ -123,6 +123,7 @@ impl Agent {
         let mut ended = self
             .converse(task, input, run_dir.path().to_owned(), context.as_ref(), &sink)
             .await;
+        ended.residue.scratch += Scratch::count(run_dir.path());
         ended.residue.files.extend(run_dir.remove());
         let not_kept = match (&mut context, ended.resume.take()) {
             (Some(context), Some(state)) => context.keep(state).err().map(|error| self.redacted(error)),

@@ -145,7 +145,10 @@ impl SettingsOf {
             credential,
             idle: raw.idle_timeout.map_or(DEFAULT_IDLE, |idle| idle.0),
             wall: raw.wall_clock.map(|wall| wall.0),
-            proxies: raw.pass_proxy.then(|| host_proxies(secrets)).unwrap_or_default(),
+            proxies: match raw.pass_proxy {
+                true => host_proxies(secrets),
+                false => Proxies::default(),
+            },
         })
     }
 

@@ -3,7 +3,7 @@
 use std::{path::Path, sync::Arc, time::Duration};
 
 use capsule_api::{
-    Catalogue, Clock, Code, Error, Event, Health, Input, Outcome, Residue, ResumeState, Secrets, TurnIo,
+    Catalogue, Clock, Code, Error, Event, Health, Input, Outcome, Residue, ResumeState, Scratch, Secrets, TurnIo,
 };
 
 use crate::{Bridge, BridgeOptions, Credential, Format, Loan, Original, RunDir, TurnCodes};
@@ -159,14 +159,19 @@ pub fn health_after(kept: bool) -> Health {
     if kept { Health::Ready } else { Health::Lost }
 }
 
-/// Ends what a conversation holds: the bridge within `grace`, then the run's directory.
+/// Ends what a conversation holds: the bridge within `grace`, then the run's directory, whose files are counted before.
 pub async fn close(bridge: Option<Bridge>, dir: RunDir, mut residue: Residue, grace: Duration) -> Residue {
     if let Some(bridge) = bridge {
         bridge.close(grace).await;
     }
-    let removed = tokio::task::spawn_blocking(move || dir.remove()).await;
-    if let Ok(Err((path, _))) = removed {
-        residue.files.push(path);
+    let removed = tokio::task::spawn_blocking(move || {
+        // Nothing writes there any more: the program has ended.
+        let scratch = Scratch::count(dir.path());
+        (scratch, dir.remove())
+    });
+    if let Ok((scratch, removed)) = removed.await {
+        residue.scratch += scratch;
+        residue.files.extend(removed.err().map(|(path, _)| path));
     }
     residue
 }
@@ -177,6 +182,26 @@ mod tests {
 
     use super::*;
     use crate::codes;
+
+    #[tokio::test]
+    async fn what_the_program_left_in_its_directories_is_counted_before_they_go() {
+        let parent = tempfile::tempdir().unwrap();
+        let dir = RunDir::create(parent.path(), "agent").unwrap();
+        std::fs::write(dir.home().join("history"), "12345").unwrap();
+        std::os::unix::fs::symlink("/etc/passwd", dir.tmp().join("link")).unwrap();
+        let residue = close(None, dir, Residue::default(), Duration::ZERO).await;
+        let scratch = Scratch {
+            files: 1,
+            bytes: 5,
+            partial: false,
+        };
+        let wanted = Residue {
+            scratch,
+            ..Residue::default()
+        };
+        assert_eq!((residue.is_empty(), residue), (true, wanted));
+        assert_eq!(std::fs::read_dir(parent.path()).unwrap().count(), 0);
+    }
 
     #[test]
     fn a_login_that_the_provider_refuses_is_to_be_made_anew_and_a_key_is_to_be_checked() {

@@ -4,7 +4,7 @@ use std::{fs, path::PathBuf, time::Duration, time::SystemTime};
 
 use capsule_api::{
     Billing, BlockId, BlockKind, CallId, Content, Error, ErrorKind, Event, Input, Limit, Outcome, Part, Progress,
-    Residue, RunEvent, ToolReply, ToolStatus, Usage,
+    Residue, RunEvent, Scratch, ToolReply, ToolStatus, Usage,
 };
 use capsule_fakes::{Answer, Close, Position, Reply, Script};
 use capsule_session::{Capture, Entry, RunStart, TaskState, What, records};
@@ -274,6 +274,11 @@ fn ends() -> Vec<What> {
         processes: vec![(1, text())],
         files: vec![odd],
         calls: vec![CallId::new("c1")],
+        scratch: Scratch {
+            files: 2,
+            bytes: 10,
+            partial: true,
+        },
     };
     let error = Error::new(&capsule_session::codes::TRACE, "m")
         .with("path", "/a")

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use capsule_api::{
-    BlockKind, CallId, Content, Error, Event, Outcome, Part, Progress, Residue, RunEvent, Secrets, ToolReply, Usage,
+    BlockKind, CallId, Content, Error, Event, Outcome, Part, Progress, Residue, RunEvent, Scratch, Secrets, ToolReply,
+    Usage,
 };
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
@@ -247,7 +248,7 @@ impl Scribe {
             Ok(outcome) => self.outcome(outcome),
             Err(error) => json!({"is": "failed", "error": error_json(error)}),
         };
-        let residue = (!residue.is_empty()).then(|| {
+        let left = (!residue.is_empty()).then(|| {
             let processes: Vec<_> = residue
                 .processes
                 .iter()
@@ -258,7 +259,8 @@ impl Scribe {
             let files: Vec<_> = residue.files.iter().map(|file| file.display().to_string()).collect();
             json!({"processes": processes, "files": files, "calls": calls})
         });
-        fields(json!({"outcome": outcome, "residue": residue, "late_events": (late > 0).then_some(late)}))
+        let late = (late > 0).then_some(late);
+        fields(json!({"outcome": outcome, "residue": left, "scratch": scratch(&residue.scratch), "late_events": late}))
     }
 
     fn outcome(&self, outcome: &Outcome) -> Value {
@@ -351,4 +353,13 @@ fn snake(name: &str) -> String {
         out.push(c.to_ascii_lowercase());
     }
     out
+}
+/// What went with the run directory; absent where that was nothing.
+fn scratch(scratch: &Scratch) -> Option<Value> {
+    let &Scratch { files, bytes, partial } = scratch;
+    let mut fields = json!({"files": files, "bytes": bytes});
+    if partial {
+        fields["partial"] = json!(true);
+    }
+    (scratch != &Scratch::default()).then_some(fields)
 }

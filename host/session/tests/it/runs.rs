@@ -45,6 +45,16 @@ async fn a_task_completes_and_leaves_nothing_behind() {
     let report = agent.run(&task, Input::text("hi"), place(dir.path(), &task)).await;
     assert_eq!(report.outcome.unwrap(), Outcome::Completed { text: "hi".into() });
     assert_eq!((report.calls, report.denied, report.usage.output), (1, 1, 7));
+    let scratch = Scratch {
+        files: 1,
+        bytes: 21,
+        partial: false,
+    };
+    let gone_with_its_directory = Residue {
+        scratch,
+        ..Residue::default()
+    };
+    assert_eq!(report.residue, gone_with_its_directory);
     assert!(report.residue.is_empty());
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
     let states: Vec<_> = rest(reader)

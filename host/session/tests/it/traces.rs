@@ -75,7 +75,7 @@ async fn a_trace_with_content_has_everything_but_secrets() {
         {"v": 1, "seq": 9, "kind": "call_end", "call": "c1", "name": "mirror", "status": "denied", "ms": 3, "denied": true, "result": [result]},
         {"v": 1, "seq": 10, "kind": "request_end", "n": 1, "stop": "end_turn"},
         {"v": 1, "seq": 11, "kind": "state", "state": "completed"},
-        {"v": 1, "seq": 12, "kind": "run_end", "outcome": {"is": "completed", "text": "done"}},
+        {"v": 1, "seq": 12, "kind": "run_end", "outcome": {"is": "completed", "text": "done"}, "scratch": {"files": 1, "bytes": 21}},
     ]);
     assert_eq!(Value::Array(lines), expected);
 }
