@@ -54,7 +54,7 @@ impl AddAssign for Scratch {
     fn add_assign(&mut self, other: Self) {
         self.files = self.files.saturating_add(other.files);
         self.bytes = self.bytes.saturating_add(other.bytes);
-        self.partial |= other.partial;
+        self.partial = self.partial || other.partial;
     }
 }
 

@@ -2,8 +2,8 @@
 
 use std::future::pending;
 
-use capsule_api::{CancelReason, Error, Outcome, timeout};
-use capsule_transport_process::{self as process, Exit, Halt, STEP, TurnCodes, turn_codes};
+use capsule_api::{CancelReason, Error, Outcome};
+use capsule_transport_process::{self as process, Exit, Halt, TurnCodes, turn_codes, until};
 
 use crate::{
     command,
@@ -97,7 +97,8 @@ impl Turn {
         self.run.cancel_calls(reason).await;
         // It may be gone already, or not read its input: the next steps do not depend on it.
         let clock = self.run.clock().clone();
-        let _ = timeout(&*clock, STEP, self.run.child.send(command::interrupt_line())).await;
-        self.run.end(true).await
+        let ends = self.run.interrupt_ends();
+        let _ = until(&*clock, ends, self.run.child.send(command::interrupt_line())).await;
+        self.run.end(ends).await
     }
 }

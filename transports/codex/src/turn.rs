@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, future::pending, sync::Arc};
 
 use capsule_api::{CallId, CancelReason, Catalogue, Clock, Error, Limit, Outcome, timeout};
-use capsule_transport_process::{self as process, Exit, Halt, Line, Listed, STEP, TurnCodes, turn_codes};
+use capsule_transport_process::{self as process, Exit, Halt, Line, Listed, TurnCodes, turn_codes, until};
 use tokio::sync::watch;
 
 use crate::{
@@ -165,8 +165,10 @@ impl Turn {
             self.run.cancel_calls(reason).await;
         }
         let clock = self.run.clock().clone();
-        let interrupted = timeout(&*clock, STEP, self.interrupt()).await.is_ok();
-        self.run.end(interrupted).await
+        let ends = self.run.interrupt_ends();
+        // What it took of the time is not given again for the exit.
+        let _ = until(&*clock, ends, self.interrupt()).await;
+        self.run.end(ends).await
     }
 
     /// Interrupts the turn and waits until the CLI says that it is over, so that it has written down what there is of it.

@@ -18,6 +18,7 @@ use tokio::{
 
 use crate::{
     Exit, Line, LineReader, Program, Stop, codes,
+    ladder::{DRAIN, KILL},
     spawner::{self, KillOnDrop},
 };
 
@@ -29,9 +30,6 @@ const INPUT_QUEUE: usize = 8;
 
 /// What may still be read once the program has exited: more than a pipe holds, so that nothing of the program's is lost.
 const REST: u64 = 2 * 1024 * 1024;
-
-/// How long the end of the output may take once the program has exited.
-const DRAIN: Duration = Duration::from_millis(500);
 
 /// A program in its own process group.
 ///
@@ -165,8 +163,7 @@ impl Child {
     /// `None` where the program is still there a second after `SIGKILL`, which only the kernel can explain; its group is then listed by
     /// [`Child::members`].
     pub async fn stop(&mut self, clock: &dyn Clock, ladder: &[(Stop, Duration)]) -> Option<Exit> {
-        const KILL: (Stop, Duration) = (Stop::Kill, Duration::from_secs(1));
-        for (signal, patience) in ladder.iter().copied().chain([KILL]) {
+        for (signal, patience) in ladder.iter().copied().chain([(Stop::Kill, KILL)]) {
             self.signal(signal);
             if let Ok(exit) = timeout(clock, patience, self.drain_until_exit()).await {
                 return Some(exit);

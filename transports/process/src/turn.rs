@@ -4,19 +4,18 @@ use std::{
     collections::{HashMap, HashSet},
     future::Future,
     sync::Arc,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use capsule_api::{BlockId, CallId, CancelReason, Clock, Error, Event, Events, Limit, Outcome, TurnIo, timeout};
 
-use crate::{AttachedTurn, Child, Exit, Life, Line, Loan, Stop, Watchdog};
+use crate::{
+    AttachedTurn, Child, Exit, Life, Line, Loan, Stop, Watchdog,
+    ladder::{CALLS, REST, STEP, until},
+};
 
 /// How long the CLI may take to exit after its terminal event, with its input closed.
 const EXIT_GRACE: Duration = Duration::from_secs(3);
-/// How long it may take to end after each step of the ladder: the interrupt, then `SIGTERM`; `SIGKILL` follows.
-pub const STEP: Duration = Duration::from_millis(1500);
-/// How long the running tool calls may take to end before the interrupt is sent without them.
-const CALLS_END: Duration = Duration::from_millis(500);
 
 /// Codes of the events that every turn may tell, under a dialect's name.
 #[derive(Debug)]
@@ -284,20 +283,31 @@ impl Turn {
         self.warn(self.codes.call_missed, message);
     }
 
-    /// The normal end: input closed, exit awaited for 3 s, else the program is ended.
+    /// The normal end: input closed, exit awaited for 3 s, or for 1.5 s more where the turn is cancelled meanwhile; else the program is ended.
     pub async fn finish(&mut self) -> Finished {
         self.heard_out = true;
         self.child.close_input();
-        let exited = timeout(&*self.clock, EXIT_GRACE, self.child.drain_until_exit()).await;
+        let (clock, cancel) = (&self.clock, &self.io.cancel);
+        let patience = async {
+            tokio::select! {
+                _ = cancel.cancelled() => clock.sleep(STEP).await,
+                () = clock.sleep(EXIT_GRACE) => {}
+            }
+        };
+        let exited = tokio::select! {
+            biased;
+            exit = self.child.drain_until_exit() => Some(exit),
+            () = patience => None,
+        };
         let (exit, ending) = match exited {
-            Ok(exit) => {
+            Some(exit) => {
                 let ending = match exit.code {
                     Some(code) => Ending::Exited(code),
                     None => Ending::Died(exit.to_string()),
                 };
                 (Some(exit), ending)
             }
-            Err(_) => (self.terminate().await, Ending::Stayed),
+            None => (self.terminate().await, Ending::Stayed),
         };
         let stderr = self.child.stderr_tail(&*self.clock).await;
         Finished { ending, stderr, exit }
@@ -307,17 +317,22 @@ impl Turn {
     /// end, when nothing can call any more.
     pub async fn cancel_calls(&self, reason: CancelReason) {
         if let Some(calls) = &self.calls {
-            let _ = timeout(&*self.clock, CALLS_END, calls.finish(reason)).await;
+            let _ = timeout(&*self.clock, CALLS, calls.finish(reason)).await;
         }
     }
 
-    /// The rest of the ladder: input closed; 1.5 s where the program knows that it is to end; `SIGTERM`, 1.5 s, `SIGKILL`.
-    pub async fn end(&mut self, knows: bool) -> Option<Exit> {
+    /// When an interrupt that is sent now must have ended the program.
+    pub fn interrupt_ends(&self) -> Instant {
+        self.clock.now() + STEP
+    }
+
+    /// The rest of the ladder: input closed and the exit awaited until the interrupt's time is over; `SIGTERM`, 1.5 s, `SIGKILL`.
+    pub async fn end(&mut self, interrupt_ends: Instant) -> Option<Exit> {
         self.child.close_input();
-        if knows && let Ok(exit) = timeout(&*self.clock, STEP, self.child.drain_until_exit()).await {
-            return Some(exit);
+        match until(&*self.clock, interrupt_ends, self.child.drain_until_exit()).await {
+            Ok(exit) => Some(exit),
+            Err(_) => self.terminate().await,
         }
-        self.terminate().await
     }
 
     async fn terminate(&mut self) -> Option<Exit> {
@@ -332,10 +347,14 @@ impl Turn {
         self.warn(self.codes.limit, message);
     }
 
-    /// The last of a turn, when the program is gone: waits for its calls and takes the login back.
+    /// The last of a turn, when the program is gone: waits half a second for its calls and takes the login back.
     pub async fn settle(&mut self) {
         if let Some(calls) = self.calls.take() {
-            calls.finish(CancelReason::Shutdown).await;
+            let ended = timeout(&*self.clock, REST, calls.finish(CancelReason::Shutdown)).await;
+            if ended.is_err() {
+                let message = "tool calls of the turn have not ended with it; nobody waits for them any more";
+                self.warn(self.codes.leftovers, message.to_owned());
+            }
             self.check_untold(&calls);
         }
         if let Some(loan) = self.loan.take() {

@@ -6,6 +6,7 @@ mod child;
 mod login;
 mod parent;
 mod slot;
+mod turn;
 mod watchdog;
 
 use std::{fs, path::Path};

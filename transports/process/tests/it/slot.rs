@@ -9,7 +9,7 @@ use capsule_transport_kit::{ManualClock, Recorder, TestTools};
 use capsule_transport_process::SlotDispatch;
 use serde_json::json;
 
-fn turn() -> (Arc<TestTools>, TurnIo) {
+pub(crate) fn turn() -> (Arc<TestTools>, TurnIo) {
     let log = Arc::new(Recorder::new());
     let tools = Arc::new(TestTools::new(log.clone()));
     let io = TurnIo {
