@@ -123,11 +123,11 @@ impl Child {
     /// second of silence, or 2 MiB later.
     ///
     /// # Errors
-    /// Reading failed, or there is more than the program may write.
+    /// Reading failed, or there is more than the program may write ([`io::ErrorKind::FileTooLarge`]).
     pub async fn next_line(&mut self, clock: &dyn Clock) -> io::Result<Option<Line>> {
         if self.lines.bytes() > self.most_output {
             let message = format!("there is more of it than {} bytes", self.most_output);
-            return Err(io::Error::other(message));
+            return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
         }
         if self.exit.borrow().is_some() {
             let last = *self.last.get_or_insert(self.lines.bytes() + REST);

@@ -23,6 +23,13 @@ pub const RUN_DIR: Code = Code {
     meaning: "A private directory or file of the run could not be created or removed.",
     remedy: "Check that the directory in the message is writable by this user and that its disk is not full.",
 };
+/// More output than a turn may have.
+pub const OUTPUT_LIMIT: Code = Code {
+    id: "process-output-limit",
+    kind: ErrorKind::Protocol,
+    meaning: "The program wrote more to its standard output in one turn than any turn needs (4 GiB), and was ended.",
+    remedy: "Divide the task, or lower `max_turns`; where little was asked for, check that `inference.command` names the CLI itself in a tested version.",
+};
 /// The bridge could not listen.
 pub const BRIDGE_BIND: Code = Code {
     id: "process-bridge-bind",
@@ -77,6 +84,7 @@ pub const ALL: &[&Code] = &[
     &SPAWN,
     &STDIN,
     &RUN_DIR,
+    &OUTPUT_LIMIT,
     &BRIDGE_BIND,
     &LOGIN_SETTINGS,
     &LOGIN_ENDPOINT,
@@ -103,6 +111,7 @@ macro_rules! dialect_codes {
             &$crate::codes::SPAWN,
             &$crate::codes::STDIN,
             &$crate::codes::RUN_DIR,
+            &$crate::codes::OUTPUT_LIMIT,
             &$crate::codes::BRIDGE_BIND,
             &$crate::codes::LOGIN_SETTINGS,
             &$crate::codes::LOGIN_ENDPOINT,

@@ -3,6 +3,7 @@
 use std::{
     collections::{HashMap, HashSet},
     future::Future,
+    io,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -10,7 +11,7 @@ use std::{
 use capsule_api::{BlockId, CallId, CancelReason, Clock, Error, Event, Events, Limit, Outcome, TurnIo, timeout};
 
 use crate::{
-    AttachedTurn, Child, Exit, Life, Line, Loan, Stop, Watchdog,
+    AttachedTurn, Child, Exit, Life, Line, Loan, Stop, Watchdog, codes,
     ladder::{CALLS, REST, STEP, until},
 };
 
@@ -206,6 +207,10 @@ impl Turn {
                 Ok(None)
             }
             Ok(None) => Err(Halt::Over),
+            Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {
+                let message = format!("the CLI does not stop writing to its standard output: {error}");
+                Err(Halt::Stop(Err(Error::new(&codes::OUTPUT_LIMIT, message))))
+            }
             Err(error) => {
                 self.warn(self.codes.stdout, format!("reading the CLI's output failed: {error}"));
                 Err(Halt::Over)

@@ -2,10 +2,10 @@
 
 use std::{future::pending, sync::Arc, time::Duration};
 
-use capsule_api::{Cancel, CancelReason, Clock};
+use capsule_api::{Cancel, CancelReason, Clock, Error};
 use capsule_transport_kit::ManualClock;
 use capsule_transport_process::{
-    Child, Ending, GONE_WITHIN, Program, STEP, Turn, TurnCodes, TurnParts, Watchdog, turn_codes,
+    Child, Ending, GONE_WITHIN, Halt, Program, STEP, Turn, TurnCodes, TurnParts, Watchdog, turn_codes,
 };
 
 use crate::{script, slot};
@@ -72,4 +72,26 @@ async fn a_cancel_while_the_program_exits_leaves_it_no_more_time_than_an_interru
     let finished = end.await.unwrap();
     assert_eq!(finished.ending, Ending::Stayed);
     assert!(clock.now() - cancelled <= GONE_WITHIN);
+}
+
+#[tokio::test]
+async fn a_program_that_writes_more_than_it_may_ends_the_turn_with_that_as_the_reason() {
+    let clock = ManualClock::new();
+    let (mut turn, _) = begin(script("exec yes").most_output(1 << 20), &clock).await;
+    let halt = loop {
+        if let Err(halt) = turn.next_line(pending()).await {
+            break halt;
+        }
+    };
+    let Halt::Stop(Err(error)) = halt else {
+        panic!("{halt:?}")
+    };
+    let told: fn(&Error) -> (&str, &str) = |error| (error.code, &error.message);
+    let message = "the CLI does not stop writing to its standard output: there is more of it than 1048576 bytes";
+    assert_eq!(told(&error), ("process-output-limit", message));
+    assert!(error.hint.contains("`max_turns`"), "{}", error.hint);
+    let ends = turn.interrupt_ends();
+    let exit = tokio::spawn(async move { turn.end(ends).await });
+    pass(&clock, STEP).await;
+    assert_eq!(exit.await.unwrap().unwrap().signal, Some(15));
 }
