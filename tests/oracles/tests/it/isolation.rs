@@ -15,6 +15,7 @@ use crate::{
 of_each_cli!(
     p_10_the_prompt_goes_by_standard_input_alone,
     p_12_the_environment_is_the_allow_list,
+    a_proxy_that_is_passed_on_is_not_used_for_this_machine,
     p_13_a_key_in_the_hosts_environment_pays_for_nothing,
     p_14_nothing_is_bypassed_whoever_runs_it,
     p_15_nothing_of_the_persons_own_is_loaded,
@@ -116,6 +117,38 @@ async fn p_12_the_environment_is_the_allow_list(cli: &Cli) {
     ];
     let wanted = own.iter().chain(&every).map(|name| (*name).to_owned());
     assert_eq!(names, wanted.collect());
+}
+
+/// The host's proxies refuse every connection: a request to the bridge or the provider that went to one would end the run.
+async fn a_proxy_that_is_passed_on_is_not_used_for_this_machine(cli: &Cli) {
+    let test = "a_proxy_that_is_passed_on_is_not_used_for_this_machine";
+    if !alone_with(&format!("isolation::{}::{test}", cli.name), &HOSTS) {
+        return;
+    }
+    let passed = json!({"pass_proxy": true});
+    let Some(scene) = cli.set(sleeping(), passed.clone()).await else {
+        return;
+    };
+    let proxies = in_the_middle(&scene, |seen| {
+        let proxies = seen.environ.lines().filter(|line| line.contains("_PROXY="));
+        proxies.map(str::to_owned).collect::<BTreeSet<_>>()
+    })
+    .await;
+    let wanted = [
+        "ALL_PROXY=http://127.0.0.1:9",
+        "HTTPS_PROXY=http://127.0.0.1:9",
+        "HTTP_PROXY=http://127.0.0.1:9",
+        "NO_PROXY=127.0.0.1,localhost,::1",
+    ];
+    assert_eq!(proxies, wanted.map(str::to_owned).into());
+    let script = Script::new()
+        .then(Reply::new().call("call-1", "echo", json!({"text": "hello"})))
+        .then(Reply::text("Done."));
+    let Some(scene) = cli.set(script, passed).await else {
+        return;
+    };
+    let told = scene.ask("Say hello.").await;
+    assert_eq!((told.answer(), told.warnings()), ("Done.", vec![]));
 }
 
 async fn p_13_a_key_in_the_hosts_environment_pays_for_nothing(cli: &Cli) {
