@@ -20,7 +20,14 @@ use capsule_driver_openai as _;
 use capsule_transport_echo as _;
 
 const TRANSPORTS: &[&str] = &["echo"];
-const DRIVERS: &[&str] = &["anthropic", "cassette", "component", "ollama", "openai", "openai-responses"];
+const DRIVERS: &[&str] = &[
+    "anthropic",
+    "cassette",
+    "component",
+    "ollama",
+    "openai",
+    "openai-responses",
+];
 
 fn main() -> ExitCode {
     let told = tell(&mut io::stdout(), &lines());
