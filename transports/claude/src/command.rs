@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use capsule_api::{ConversationSpec, Error, ToolSpec};
-use capsule_transport_process::{Bridge, CliSettings, Credential, Program, RunDir, call_limit};
+use capsule_transport_process::{Bridge, Credential, Program, RunDir, call_limit};
 use serde_json::{Value, json};
 
-use crate::reader::SERVER;
+use crate::{reader::SERVER, settings::Config};
 
 /// The variable that holds the bridge's token in the child's environment; the MCP file names it.
 const TOKEN: &str = "CAPSULE_MCP_TOKEN";
@@ -61,7 +61,7 @@ pub(crate) fn tool_meta(tool: &ToolSpec) -> Value {
 /// One run.
 pub(crate) struct Run<'a> {
     pub(crate) binary: &'a Path,
-    pub(crate) config: &'a CliSettings,
+    pub(crate) config: &'a Config,
     pub(crate) spec: &'a ConversationSpec,
     pub(crate) dir: &'a RunDir,
     pub(crate) files: &'a Files,
@@ -105,6 +105,9 @@ impl Run<'_> {
         ]);
         add(&["--disallowedTools", "Read(//**)", "--disable-slash-commands"]);
         add(&["--max-turns", &self.spec.limits.requests.to_string()]);
+        if let Some(dollars) = self.config.max_budget_usd {
+            add(&["--max-budget-usd", &dollars.to_string()]);
+        }
         add(&["--system-prompt-file", &self.files.system_prompt.to_string_lossy()]);
         match (&self.spec.state_dir, self.session) {
             (None, _) => add(&["--no-session-persistence"]),
@@ -134,14 +137,14 @@ impl Run<'_> {
             )
             // Its own login is looked for here, also where its state is kept elsewhere.
             .env("CLAUDE_SECURESTORAGE_CONFIG_DIR", self.dir.login());
-        let program = self.config.proxies.pass_to(program);
-        let program = match &self.config.credential {
+        let program = self.config.cli.proxies.pass_to(program);
+        let program = match &self.config.cli.credential {
             // It is in the file that was lent.
             Credential::Subscription(_) => program,
             Credential::Token(token) => program.secret_env("CLAUDE_CODE_OAUTH_TOKEN", token),
             Credential::ApiKey(key) => program.secret_env("ANTHROPIC_API_KEY", key),
         };
-        match &self.config.endpoint {
+        match &self.config.cli.endpoint {
             Some(endpoint) => program.env("ANTHROPIC_BASE_URL", endpoint),
             None => program,
         }

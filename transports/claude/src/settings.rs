@@ -1,8 +1,9 @@
-//! The transport's own settings. They are those that all CLIs have.
+//! The transport's own settings: those that all CLIs have, and one more.
 
 use capsule_api::{Error, Secrets, Settings};
 use capsule_transport_process::{CliSettings, Login, SettingsOf};
-use serde_json::Value;
+use serde::Deserialize;
+use serde_json::{Value, json};
 
 use crate::{codes, login};
 
@@ -16,10 +17,36 @@ const COMMON: SettingsOf = SettingsOf {
 
 /// The JSON Schema of the settings. It does not depend on them.
 pub(crate) fn schema(_: Option<&Value>) -> Value {
-    COMMON.schema()
+    let mut schema = COMMON.schema();
+    schema["properties"]["max_budget_usd"] = json!({
+        "type": "number",
+        "exclusiveMinimum": 0,
+        "description": "What a turn may cost in US dollars, by the CLI's own estimate; a turn that reaches it ends with the limit `cost`. \
+                        No limit without it."
+    });
+    schema
 }
 
-/// Reads and checks the settings.
-pub(crate) fn read(settings: &Settings, secrets: &dyn Secrets) -> Result<CliSettings, Error> {
-    COMMON.read(settings, secrets)
+/// The settings, read.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Config {
+    pub(crate) cli: CliSettings,
+    pub(crate) max_budget_usd: Option<f64>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Own {
+    max_budget_usd: Option<f64>,
+}
+
+impl Config {
+    /// Reads and checks the settings.
+    pub(crate) fn read(settings: &Settings, secrets: &dyn Secrets) -> Result<Self, Error> {
+        let own: Own = settings.without(&COMMON.schema()).decode(secrets)?;
+        Ok(Self {
+            cli: COMMON.read(settings, secrets)?,
+            max_budget_usd: own.max_budget_usd,
+        })
+    }
 }

@@ -8,8 +8,8 @@ use capsule_api::{
     Settings, Transport, TurnIo,
 };
 use capsule_transport_process::{
-    self as process, Borrow, Bridge, BridgeOptions, Child, CliSettings, Lent, Loan, RunDir, TurnParts, Watchdog,
-    private_dir, report, text_of,
+    self as process, Borrow, Bridge, BridgeOptions, Child, Lent, Loan, RunDir, TurnParts, Watchdog, private_dir,
+    report, text_of,
 };
 use serde_json::json;
 
@@ -19,7 +19,7 @@ use crate::{
     command::{self, Files, MOST_CHARS, Run},
     login,
     reader::{Expected, Reader},
-    settings,
+    settings::Config,
     turn::{CODES, Left, Turn},
 };
 
@@ -40,14 +40,14 @@ pub(crate) const CAPABILITIES: Capabilities = Capabilities {
 
 /// One configured CLI.
 pub(crate) struct Claude {
-    config: Arc<CliSettings>,
+    config: Arc<Config>,
     settings: Settings,
     lent: Lent,
 }
 
 /// Builds the transport from its settings.
 pub(crate) fn build(settings: Settings, services: Services) -> Result<Box<dyn Transport>, Error> {
-    let config = Arc::new(settings::read(&settings, &*services.secrets)?);
+    let config = Arc::new(Config::read(&settings, &*services.secrets)?);
     Ok(Box::new(Claude {
         config,
         settings,
@@ -60,7 +60,7 @@ pub(crate) fn build(settings: Settings, services: Services) -> Result<Box<dyn Tr
 
 impl Claude {
     async fn binary(&self) -> Result<Binary, Error> {
-        Binary::find(&self.config, &self.settings, &*self.lent.clock).await
+        Binary::find(&self.config.cli, &self.settings, &*self.lent.clock).await
     }
 }
 
@@ -75,7 +75,7 @@ impl Transport for Claude {
         report(
             program,
             &VERSIONS,
-            &self.config.credential,
+            &self.config.cli.credential,
             &login::FORMAT,
             &*self.lent.clock,
         )
@@ -127,7 +127,7 @@ fn bridge_options() -> BridgeOptions {
 
 /// A conversation: one run of the CLI per turn, a bridge over all of them.
 struct Talk {
-    config: Arc<CliSettings>,
+    config: Arc<Config>,
     lent: Lent,
     binary: Binary,
     spec: ConversationSpec,
@@ -156,14 +156,14 @@ impl Talk {
             catalogue: self.spec.catalogue.clone(),
             peer: format!("claude {}", self.binary.version),
             resumed: self.session.is_some(),
-            login: self.config.credential.login(),
+            login: self.config.cli.credential.login(),
         });
         let clock = self.lent.clock.clone();
         let run = process::Turn::new(TurnParts {
             child,
             io,
             calls,
-            watchdog: Watchdog::new(clock.clone(), self.config.idle, self.config.wall),
+            watchdog: Watchdog::new(clock.clone(), self.config.cli.idle, self.config.cli.wall),
             clock,
             loan,
             codes: &CODES,
@@ -197,7 +197,7 @@ impl Conversation for Talk {
     async fn turn(&mut self, input: Input, io: TurnIo) -> Result<Outcome, Error> {
         let prompt = text_of(&input, &codes::INPUT)?;
         let borrow = Borrow {
-            credential: &self.config.credential,
+            credential: &self.config.cli.credential,
             format: &login::FORMAT,
             dir: &self.dir,
             codes: &CODES,
@@ -220,7 +220,7 @@ impl Conversation for Talk {
         self.residue.processes.extend(survivors);
         self.keep(session).await;
         self.health = process::health_after(self.spec.state_dir.is_some());
-        process::advised(outcome, &self.config.credential, &login::FORMAT, &codes::AUTH)
+        process::advised(outcome, &self.config.cli.credential, &login::FORMAT, &codes::AUTH)
     }
 
     fn health(&self) -> Health {

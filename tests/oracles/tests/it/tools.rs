@@ -8,7 +8,7 @@ use capsule_transport_kit::{Entry, TestTools};
 use serde_json::json;
 
 use crate::{
-    cli::{CODEX, Cli, of_each_cli},
+    cli::{CLAUDE, CODEX, Cli, of_each_cli},
     support::{Told, no_tools},
 };
 
@@ -225,6 +225,24 @@ async fn the_limit_on_model_requests_is_exact_and_its_last_calls_run(cli: &Cli) 
         statuses(&told),
         [ToolStatus::Passed, ToolStatus::Passed, ToolStatus::Failed]
     );
+}
+
+/// Codex has no such limit of its own.
+#[tokio::test]
+async fn what_a_turn_may_cost_is_a_limit_and_no_error() {
+    let script = Script::new()
+        .then(Reply::new().call("call-1", "echo", json!({"text": "a"})))
+        .then(Reply::text("Done."))
+        .repeat_last();
+    let Some(scene) = CLAUDE.set(script, json!({"max_budget_usd": 0.000001})).await else {
+        return;
+    };
+
+    let told = scene.ask("Go on.").await;
+
+    let limit = Outcome::LimitReached { which: Limit::Cost };
+    assert_eq!(told.outcome.as_ref().unwrap(), &limit);
+    assert_eq!(scene.provider.requests().len(), 1);
 }
 
 async fn a_hundred_tools_are_offered_and_called_by_their_names(cli: &Cli) {

@@ -1,7 +1,7 @@
 use std::{os::unix::fs::PermissionsExt, sync::Arc, time::Duration};
 
 use capsule_api::{Annotations, Catalogue, Limits, ResumeState, Secret, ToolSpec};
-use capsule_transport_process::Proxies;
+use capsule_transport_process::{CliSettings, Proxies};
 use serde_json::{Value, json};
 
 use super::*;
@@ -30,14 +30,18 @@ fn spec(dir: &Path, kept: bool, longest: &[u64]) -> ConversationSpec {
     }
 }
 
-fn config(credential: Credential) -> CliSettings {
-    CliSettings {
+fn config(credential: Credential) -> Config {
+    let cli = CliSettings {
         command: "claude".into(),
         endpoint: None,
         credential,
         idle: Duration::from_secs(600),
         wall: None,
         proxies: Proxies::default(),
+    };
+    Config {
+        cli,
+        max_budget_usd: None,
     }
 }
 
@@ -92,6 +96,30 @@ fn the_arguments_are_these_and_no_others() {
         args(&spec(dir.path(), true, &[60]), url, Some("s-1")),
         common(&mcp, &resumed)
     );
+}
+
+#[test]
+fn a_budget_is_the_clis_to_keep() {
+    let dir = tempfile::tempdir().unwrap();
+    let spec = spec(dir.path(), false, &[]);
+    let dir = RunDir::create(&spec.run_dir, "run").unwrap();
+    let files = Files::write(&dir, &spec, None).unwrap();
+    let config = Config {
+        max_budget_usd: Some(0.25),
+        ..config(Credential::ApiKey(Secret::new("sk")))
+    };
+    let run = Run {
+        binary: Path::new("/opt/claude"),
+        config: &config,
+        spec: &spec,
+        dir: &dir,
+        files: &files,
+        bridge: None,
+        session: None,
+    };
+    let args = run.args();
+    let at = args.iter().position(|arg| arg == "--max-budget-usd").unwrap();
+    assert_eq!(args[at + 1], "0.25");
 }
 
 #[test]
@@ -172,10 +200,8 @@ fn a_proxy_that_is_passed_on_is_in_the_environment_alone() {
     let files = Files::write(&dir, &spec, None).unwrap();
     let host = |name: &str| (name == "https_proxy").then(|| "http://ada:pass-word@proxy.example".into());
     for (proxies, passed) in [(Proxies::of(host), true), (Proxies::default(), false)] {
-        let config = CliSettings {
-            proxies,
-            ..config(Credential::Subscription(None))
-        };
+        let mut config = config(Credential::Subscription(None));
+        config.cli.proxies = proxies;
         let run = Run {
             binary: Path::new("/opt/claude"),
             config: &config,
