@@ -175,7 +175,10 @@ impl Child {
     /// Waits for the end and drops the output, so that a program that still writes is not kept from ending. Cancel-safe.
     pub async fn drain_until_exit(&mut self) -> Exit {
         let drain = async {
-            while let Ok(Some(_)) = self.lines.next().await {}
+            if let Err(error) = self.lines.discard().await {
+                // Nothing of it is wanted any more; how the program ends is told by its exit.
+                tracing::debug!(%error, "standard output of a program broke");
+            }
             std::future::pending::<()>().await;
         };
         tokio::select! {

@@ -123,6 +123,22 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
         }
     }
 
+    /// Reads until the stream ends and keeps nothing, in pieces that are not cut into lines: what writes without an end takes little time
+    /// from others. Lines that come after it, where it was dropped before the end, may be parts of lines. Cancel-safe.
+    ///
+    /// # Errors
+    /// Reading failed.
+    pub async fn discard(&mut self) -> io::Result<()> {
+        self.splitter = LineSplitter::new(self.splitter.limit);
+        while !self.ended {
+            match self.stream.read(&mut self.chunk).await? {
+                0 => self.ended = true,
+                read => self.bytes += read as u64,
+            }
+        }
+        Ok(())
+    }
+
     /// Bytes read so far.
     pub fn bytes(&self) -> u64 {
         self.bytes
@@ -217,6 +233,14 @@ mod tests {
             panic!("a line of text");
         };
         assert_eq!((text.len(), reader.next().await.unwrap()), (300_000, None));
+    }
+
+    #[tokio::test]
+    async fn what_is_discarded_is_counted_and_gives_no_line() {
+        let mut reader = LineReader::new(&b"one\ntwo\nthree"[..]);
+        assert_eq!(reader.next().await.unwrap(), Some(text("one")));
+        reader.discard().await.unwrap();
+        assert_eq!((reader.bytes(), reader.next().await.unwrap()), (13, None));
     }
 
     proptest! {
