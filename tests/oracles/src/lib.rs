@@ -19,7 +19,7 @@
 //! The tools are asked for at the start. Under a name that ends with `-no-tools` they are not; under one with `-no-token` the token is lost.
 //!
 //! A stand-in beside a file `real` runs that program in its own place: under a name that ends with `-wrong-token` with another token for the
-//! capsule's tools, under one with `-closed-port` with a port for them where nobody listens.
+//! capsule's tools, under one with `-closed-port` with a port for them where nobody listens, under one with `-port-N` with the port N.
 #![warn(missing_docs)]
 
 mod bridge;

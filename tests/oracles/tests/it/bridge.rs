@@ -28,11 +28,15 @@ async fn m_01_a_real_cli_without_its_connection_to_the_tools_gets_no_answer_thro
     let Some(real) = cli.path() else { return };
     let dir = tempfile::tempdir().unwrap();
     std::os::unix::fs::symlink(real, dir.path().join("real")).unwrap();
+    // It takes connections and answers none, which is as late as can be.
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let never_answers = format!("cli-port-{}", silent.local_addr().unwrap().port());
     for (name, is_connected) in [
         ("cli", true),
         ("cli-no-token", false),
         ("cli-wrong-token", false),
         ("cli-closed-port", false),
+        (&never_answers, false),
     ] {
         let script = Script::new().then(Reply::text("An answer.")).repeat_last();
         let stand_in = named(cli, dir.path(), name);
