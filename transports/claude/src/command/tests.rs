@@ -47,12 +47,15 @@ fn config(credential: Credential) -> Config {
 
 /// The arguments, with the run's directory as `$RUN`.
 fn args(spec: &ConversationSpec, bridge: Option<&str>, session: Option<&str>) -> Vec<String> {
+    args_as(&config(Credential::ApiKey(Secret::new("sk"))), spec, bridge, session)
+}
+
+fn args_as(config: &Config, spec: &ConversationSpec, bridge: Option<&str>, session: Option<&str>) -> Vec<String> {
     let dir = RunDir::create(&spec.run_dir, "run").unwrap();
     let files = Files::write(&dir, spec, bridge).unwrap();
-    let config = config(Credential::ApiKey(Secret::new("sk")));
     let run = Run {
         binary: Path::new("/opt/claude"),
-        config: &config,
+        config,
         spec,
         dir: &dir,
         files: &files,
@@ -101,23 +104,9 @@ fn the_arguments_are_these_and_no_others() {
 #[test]
 fn a_budget_is_the_clis_to_keep() {
     let dir = tempfile::tempdir().unwrap();
-    let spec = spec(dir.path(), false, &[]);
-    let dir = RunDir::create(&spec.run_dir, "run").unwrap();
-    let files = Files::write(&dir, &spec, None).unwrap();
-    let config = Config {
-        max_budget_usd: Some(0.25),
-        ..config(Credential::ApiKey(Secret::new("sk")))
-    };
-    let run = Run {
-        binary: Path::new("/opt/claude"),
-        config: &config,
-        spec: &spec,
-        dir: &dir,
-        files: &files,
-        bridge: None,
-        session: None,
-    };
-    let args = run.args();
+    let mut config = config(Credential::ApiKey(Secret::new("sk")));
+    config.max_budget_usd = Some(0.25);
+    let args = args_as(&config, &spec(dir.path(), false, &[]), None, None);
     let at = args.iter().position(|arg| arg == "--max-budget-usd").unwrap();
     assert_eq!(args[at + 1], "0.25");
 }
